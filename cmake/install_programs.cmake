@@ -1,0 +1,15 @@
+# Writes one small script per line of programs.txt and installs it where `ros2 run` and launch look for it.
+# The scripts start the first python3 on PATH, so an active virtual environment (with torch in it) is used.
+set(_list "${CMAKE_CURRENT_LIST_DIR}/programs.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${_list}")
+file(STRINGS "${_list}" _lines REGEX "^[a-z]")
+foreach(_line IN LISTS _lines)
+  string(REGEX MATCH "^([a-z0-9_]+) +([a-z0-9_.]+)$" _match "${_line}")
+  if(NOT _match)
+    message(FATAL_ERROR "${_list}: not of the form 'NAME MODULE': ${_line}")
+  endif()
+  set(PROGRAM_MODULE "${CMAKE_MATCH_2}")
+  set(_script "${CMAKE_CURRENT_BINARY_DIR}/programs/${CMAKE_MATCH_1}")
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/program.in" "${_script}" @ONLY)
+  install(PROGRAMS "${_script}" DESTINATION lib/${PROJECT_NAME})
+endforeach()

@@ -1,0 +1,20 @@
+# For ROS from Python wheels; does nothing elsewhere. The wheels' exported targets name include folders of the
+# machines they were built on, and CMake refuses folders that do not exist. Inject this file with
+# -DCMAKE_PROJECT_oxygen_ros_INCLUDE=<this file>: when configuring ends it drops such folders from imported targets.
+function(oxygen_ros_drop_missing_includes)
+  get_property(_targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+  foreach(_target IN LISTS _targets)
+    get_target_property(_folders ${_target} INTERFACE_INCLUDE_DIRECTORIES)
+    if(NOT _folders)
+      continue()
+    endif()
+    set(_present "")
+    foreach(_folder IN LISTS _folders)
+      if(_folder MATCHES "^\\$<" OR EXISTS "${_folder}")
+        list(APPEND _present "${_folder}")
+      endif()
+    endforeach()
+    set_target_properties(${_target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${_present}")
+  endforeach()
+endfunction()
+cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL oxygen_ros_drop_missing_includes)

@@ -1,0 +1,131 @@
+"""Build for pip. colcon does not use this file: package.xml says ament_cmake.
+
+`pip install .` runs the same CMake project into a staging folder and packs that folder into the wheel, so messages,
+nodes, launch and config files land in the environment. It needs ROS 2: the wheels of requirements/ros.txt in the
+environment, or a sourced installation. OXYGEN_ROS_NO_MESSAGES=1 asks for the core alone, which needs no ROS.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from setuptools import Distribution, find_packages, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+PACKAGE = "oxygen_ros"
+CORE_ONLY = os.environ.get("OXYGEN_ROS_NO_MESSAGES") == "1"
+
+
+def package_version() -> str:
+    """Return the version that package.xml states."""
+    found = re.search(r"<version>([^<]+)</version>", (ROOT / "package.xml").read_text(encoding="utf-8"))
+    if found is None:
+        sys.exit("package.xml has no <version>")
+    return found.group(1)
+
+
+def console_scripts() -> list[str]:
+    """Return pip's entry points for the programs of cmake/programs.txt."""
+    lines = (ROOT / "cmake" / "programs.txt").read_text(encoding="utf-8").splitlines()
+    programs = [line.split() for line in lines if line and not line.startswith("#")]
+    return [f"{name} = {module}:main" for name, module in programs]
+
+
+def ros_environment() -> dict[str, str]:
+    """Return the environment for CMake: ROS's Python tools visible, this prefix searched for ROS packages."""
+    env = dict(os.environ)
+    # The isolated build of pip hides site-packages through PYTHONPATH; the message generators live there.
+    paths = env.get("PYTHONPATH", "").split(os.pathsep)
+    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path and "pip-build-env" not in path)
+    for variable in ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH"):
+        places = [place for place in env.get(variable, "").split(os.pathsep) if place]
+        if (Path(sys.prefix) / "share" / "ament_index").is_dir() and sys.prefix not in places:
+            places.append(sys.prefix)
+        env[variable] = os.pathsep.join(places)
+    return env
+
+
+def find_cmake() -> str:
+    """Return the path of CMake: the wheel that pip fetched for this build, or the one on PATH."""
+    if find_spec("cmake") is not None:
+        from cmake import CMAKE_BIN_DIR
+
+        return str(Path(CMAKE_BIN_DIR) / "cmake")
+    return shutil.which("cmake") or "cmake"
+
+
+class BuildWithMessages(build_py):
+    """Adds what CMake builds and installs to the Python modules."""
+
+    def run(self) -> None:
+        """Build the modules, then the messages."""
+        super().run()
+        if CORE_ONLY:
+            return
+        if self.editable_mode:
+            sys.exit("an editable install has no messages: use scripts/build_messages (or OXYGEN_ROS_NO_MESSAGES=1)")
+        self.pack(self.stage())
+
+    def stage(self) -> Path:
+        """Run CMake and return the folder it installed into."""
+        env = ros_environment()
+        places = env["AMENT_PREFIX_PATH"].split(os.pathsep)
+        if not any((Path(place) / "share" / "rosidl_default_generators").is_dir() for place in places if place):
+            sys.exit(
+                "ROS 2 is missing: source an installation, or `pip install -r requirements/ros.txt` first,"
+                " or set OXYGEN_ROS_NO_MESSAGES=1 to install the core without ROS"
+            )
+        build = Path(self.get_finalized_command("build").build_temp).resolve() / "cmake"
+        stage = build.parent / "stage"
+        shutil.rmtree(stage, ignore_errors=True)
+        cmake = find_cmake()
+        configure = [
+            cmake, "-S", str(ROOT), "-B", str(build), "-DBUILD_TESTING=OFF", "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_INSTALL_PREFIX={stage}", f"-DPython3_EXECUTABLE={sys.executable}",
+            f"-DCMAKE_PROJECT_{PACKAGE}_INCLUDE={ROOT / 'cmake' / 'wheel_prefix.cmake'}",
+        ]  # fmt: skip
+        subprocess.run(configure, check=True, env=env)
+        subprocess.run([cmake, "--build", str(build), "-j", str(os.cpu_count() or 1)], check=True, env=env)
+        subprocess.run([cmake, "--install", str(build)], check=True, env=env, stdout=subprocess.DEVNULL)
+        return stage
+
+    def pack(self, stage: Path) -> None:
+        """Take the staged Python package into the wheel, and everything else as data files."""
+        site = next(stage.glob("**/*-packages"))
+        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.c")
+        shutil.copytree(site / PACKAGE, Path(self.build_lib) / PACKAGE, dirs_exist_ok=True, ignore=unwanted)
+        data: dict[str, list[str]] = {}
+        for path in sorted(stage.rglob("*")):
+            if path.is_file() and not path.is_relative_to(site):
+                data.setdefault(str(path.parent.relative_to(stage)), []).append(str(path))
+        self.distribution.data_files = sorted(data.items())
+
+
+class BinaryDistribution(Distribution):
+    """A wheel for one platform when it carries messages."""
+
+    def has_ext_modules(self) -> bool:
+        """Tell whether the wheel holds compiled code."""
+        return not CORE_ONLY
+
+
+setup(
+    name=PACKAGE,
+    version=package_version(),
+    description="One prefill per observation, shared by actions and language, as a ROS 2 package",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    package_data={"": ["*.yaml", "*.json", "py.typed"]},
+    setup_requires=[] if CORE_ONLY or shutil.which("cmake") else ["cmake==3.31.10", "ninja==1.13.2"],
+    install_requires=["numpy>=1.26", "PyYAML>=6"],
+    extras_require={"torch": ["torch>=2.13"], "dev": ["pytest>=9", "ruff>=0.17", "mypy>=2.4"]},
+    entry_points={"console_scripts": console_scripts()},
+    cmdclass={"build_py": BuildWithMessages},
+    distclass=BinaryDistribution,
+)

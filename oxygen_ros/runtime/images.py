@@ -1,7 +1,7 @@
 """Raw camera bytes to RGB, by numpy alone.
 
 Knows encodings, row padding and sizes. Knows no ROS message, no time and no topic: the caller adds those.
-The encoding on the label is trusted; depth and 16-bit pictures are refused by name, never squeezed into 8 bit.
+The encoding on the label is trusted; depth and 16-bit pictures are refused by name, never squeezed to 8 bit.
 """
 
 from __future__ import annotations

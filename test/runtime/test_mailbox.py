@@ -1,0 +1,366 @@
+"""When the newest samples make an observation, and what is said when they do not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from mailbox_factory import MS, ROS_ORIGIN_NS, Bench, S
+
+from oxygen_ros.runtime.ports import NotReady
+from oxygen_ros.types import CycleStatus, Observation
+
+
+def test_complete_inputs_give_numbered_observations():
+    bench = Bench()
+    bench.feed()
+    first, second = bench.box.take(), bench.box.take()
+    assert isinstance(first, Observation)
+    assert (first.observation_id, second.observation_id) == (1, 2)
+    assert first.stamp_ns == bench.ros_ns()
+    assert first.instruction == "wave"
+    np.testing.assert_array_equal(first.state, np.float32([0.1, 0.2]))
+    assert first.images["front"].shape == (2, 2, 3)
+
+
+def test_b21_every_missing_input_is_waited_for_by_name():
+    bench = Bench(cameras=("front", "wrist"))
+    bench.picture("front")
+    not_ready = bench.box.take()
+    assert not_ready == NotReady(CycleStatus.WAITING, "waiting: camera wrist; waiting: joints")
+    bench.feed(("front", "wrist"))
+    assert isinstance(bench.box.take(), Observation)
+
+
+def test_no_instruction_means_no_observation():
+    bench = Bench()
+    bench.feed()
+    bench.box.put_instruction("")
+    assert bench.box.take() == NotReady(CycleStatus.WAITING, "waiting: instruction")
+
+
+def test_instruction_changes_with_the_next_observation():
+    bench = Bench()
+    bench.feed()
+    bench.box.take()
+    bench.box.put_instruction("stop waving")
+    assert bench.box.take().instruction == "stop waving"
+
+
+def test_newest_picture_replaces_the_older_and_only_used_ones_are_read():
+    bench = Bench()
+    for grey in range(1, 31):
+        bench.wait_ms(1)
+        bench.picture(grey=grey)
+    bench.joints()
+    assert bench.box.take().images["front"][0, 0, 0] == 30
+    assert bench.box.take().images["front"][0, 0, 0] == 30
+    assert bench.box.num_decodes == 1
+
+
+def test_stale_stream_holds_by_name_and_recovers_by_itself():
+    bench = Bench(cameras=("front", "wrist"))
+    bench.feed(("front", "wrist"))
+    bench.box.take()
+    bench.wait_ms(150)
+    bench.feed(("front",))
+    bench.wait_ms(60)
+    bench.feed(("front",))
+    assert bench.box.take() == NotReady(CycleStatus.HOLDING, "stale: camera wrist (0.21 s)")
+    bench.picture("wrist")
+    assert isinstance(bench.box.take(), Observation)
+    assert bench.said == ["stale: camera wrist (0.21 s)", "over: stale: camera wrist"]
+
+
+def test_joints_have_their_own_shorter_limit():
+    bench = Bench()
+    bench.feed()
+    bench.wait_ms(110)
+    assert bench.box.take().reason == "stale: joints arm (0.11 s)"
+
+
+def test_optional_camera_that_is_absent_or_stale_is_left_out():
+    bench = Bench(cameras=("front", "wrist"), optional=("wrist",))
+    bench.feed(("front",))
+    assert set(bench.box.take().images) == {"front"}
+    bench.picture("wrist")
+    assert set(bench.box.take().images) == {"front", "wrist"}
+    bench.wait_ms(250)
+    bench.feed(("front",))
+    assert set(bench.box.take().images) == {"front"}
+
+
+def test_b12_frozen_stamp_is_accepted_by_arrival_and_said_once():
+    bench = Bench()
+    frozen = ROS_ORIGIN_NS + 2 * S
+    for _ in range(30):
+        bench.picture(stamp_ns=frozen)
+        bench.joints()
+        assert isinstance(bench.box.take(), Observation)
+        bench.wait_ms(33)
+    assert [text for text in bench.said if "stamp not advancing: front/image" in text] == bench.said
+    assert len(bench.said) == 1
+    bench.feed()
+    bench.picture(stamp_ns=frozen)
+    assert bench.box.take().stamp_ns == bench.ros_ns(), "an implausible stamp is replaced by the arrival"
+
+
+def test_b12_frozen_stamp_is_stale_by_the_header_clock():
+    bench = Bench(stale_clock="header")
+    frozen = bench.ros_ns()
+    seen = []
+    for _ in range(12):
+        bench.picture(stamp_ns=frozen)
+        bench.joints()
+        taken = bench.box.take()
+        seen.append(taken.reason.split(" (")[0] if isinstance(taken, NotReady) else "ok")
+        bench.wait_ms(33)
+    assert seen == ["ok"] * 7 + ["stale: camera front"] * 5
+
+
+def test_b13_older_stamp_never_replaces_a_newer_one():
+    bench = Bench(max_reuse=10)
+    start = bench.ros_ns() - 200 * MS
+    bench.joints()
+    for grey, offset_ms in enumerate((0, 33, 167, 67, 100, 133, 200), start=1):
+        bench.picture(grey=grey, stamp_ns=start + offset_ms * MS)
+        newest = {1: 1, 2: 2, 3: 3, 4: 3, 5: 3, 6: 3, 7: 7}[grey]
+        assert bench.box.take().images["front"][0, 0, 0] == newest
+    assert bench.count("out_of_order") == 3
+
+
+def test_b13_jump_into_the_future_is_refused_and_does_not_count_as_fresh():
+    bench = Bench()
+    bench.feed()
+    bench.picture(grey=9, stamp_ns=bench.ros_ns() + 5 * S)
+    assert bench.count("future_stamp") == 1
+    assert bench.box.take().images["front"][0, 0, 0] == 1
+    bench.wait_ms(250)
+    bench.joints()
+    assert bench.box.take().reason.startswith("stale: camera front")
+    bench.picture(grey=4)
+    assert bench.box.take().images["front"][0, 0, 0] == 4
+
+
+def test_b13_source_that_was_set_back_for_good_is_taken_again():
+    bench = Bench()
+    bench.feed()
+    taken = []
+    for _ in range(30):
+        bench.wait_ms(33)
+        bench.picture(stamp_ns=bench.ros_ns() - 5 * S)
+        bench.joints()
+        taken.append(bench.box.take())
+    assert isinstance(taken[-1], Observation)
+    assert any(isinstance(t, NotReady) for t in taken)
+    assert bench.count("out_of_order") == 9
+
+
+def test_b14_unstamped_camera_runs_on_arrival_and_is_said_once():
+    bench = Bench(cameras=("front", "wrist"))
+    for _ in range(3):
+        bench.picture("front", stamp_ns=0)
+        bench.picture("wrist")
+        bench.joints()
+        assert isinstance(bench.box.take(), Observation)
+        bench.wait_ms(33)
+    assert bench.said == ["unstamped: front/image; its time of arrival is taken"]
+
+
+def test_b14_unstamped_camera_is_refused_when_headers_pair_the_streams():
+    bench = Bench(cameras=("front", "wrist"), mode="header")
+    bench.picture("front", stamp_ns=0)
+    bench.picture("wrist")
+    bench.joints()
+    assert bench.box.take().reason == "unstamped: front/image"
+
+
+def test_b15_cameras_of_other_rate_and_phase_pair_within_the_skew_until_one_stops():
+    bench = Bench(cameras=("a", "b"), max_skew_s=0.067)
+    outcomes: list[tuple[int, str]] = []
+    for ms in range(0, 5000):
+        is_b_alive = ms <= 3000 or ms > 4000
+        if ms % 33 == 0:
+            bench.picture("a")
+        if ms >= 40 and (ms - 40) % 67 == 0 and is_b_alive:
+            bench.picture("b")
+        bench.joints()
+        if ms % 100 == 50:
+            taken = bench.box.take()
+            outcomes.append((ms, "ok" if isinstance(taken, Observation) else taken.reason))
+        bench.wait_ms(1)
+    assert all(what == "ok" for ms, what in outcomes if 40 < ms <= 3000)
+    assert all(what.startswith(("stale: camera b", "unsync")) for ms, what in outcomes if 3200 < ms <= 4000)
+    assert all(what == "ok" for ms, what in outcomes if ms > 4200)
+    assert len([text for text in bench.said if text.startswith("stale: camera b")]) == 1
+
+
+@pytest.mark.parametrize("mode", ["receive", "header"])
+def test_cameras_too_far_apart_are_not_paired(mode):
+    bench = Bench(cameras=("a", "b"), mode=mode, max_skew_s=0.05)
+    bench.picture("a")
+    bench.wait_ms(60)
+    bench.picture("b")
+    bench.joints()
+    assert bench.box.take().reason == "unsynchronised: camera a (60 ms behind camera b)"
+
+
+def test_b16_slow_camera_is_reused_at_most_max_reuse_times():
+    bench = Bench(max_reuse=3)
+    uses: dict[int, int] = {}
+    for tick in range(100):
+        if tick % 10 == 0:
+            bench.picture(grey=tick // 10 + 1)
+        bench.joints()
+        taken = bench.box.take()
+        if isinstance(taken, Observation):
+            grey = int(taken.images["front"][0, 0, 0])
+            uses[grey] = uses.get(grey, 0) + 1
+        else:
+            assert taken.reason == "reused: camera front (3 times)"
+        bench.wait_ms(20)
+    assert uses == dict.fromkeys(range(1, 11), 3)
+    assert bench.box.rates_hz()["camera front"] == pytest.approx(5.0)
+
+
+def test_b17_state_follows_names_not_positions():
+    joints = ("j1", "j2", "j3", "j4", "j5", "j6")
+    bench = Bench(joints=joints)
+    bench.picture()
+    bench.joints(("j1", "j2", "j4", "j5", "j3", "j6"), (1, 2, 4, 5, 3, 6))
+    np.testing.assert_array_equal(bench.box.take().state, [1, 2, 3, 4, 5, 6])
+
+
+def test_b24_names_are_read_again_from_every_message():
+    bench = Bench(joints=("a", "b", "c"))
+    for names, positions in ((("a", "b", "c"), (1, 2, 3)), (("c", "a", "b"), (3, 1, 2))):
+        bench.picture()
+        bench.joints(names, positions)
+        np.testing.assert_array_equal(bench.box.take().state, [1, 2, 3])
+
+
+def test_b18_missing_joint_is_named_with_what_is_there():
+    bench = Bench(joints=("j1", "j2", "j4"))
+    bench.picture()
+    bench.joints(("j1", "j2", "j3"), (1, 2, 3))
+    assert bench.box.take().reason == "waiting: joints (missing j4; available j1, j2, j3)"
+
+
+def test_b18_joint_lost_from_a_complete_message_is_refused():
+    bench = Bench(joints=("j1", "j2", "j4"))
+    bench.picture()
+    bench.joints(("j1", "j2", "j4"), (1, 2, 4))
+    bench.joints(("j1", "j2"), (7, 8))
+    assert bench.count("lost_joints") == 1
+    np.testing.assert_array_equal(bench.box.take().state, [1, 2, 4])
+    bench.wait_ms(110)
+    bench.picture()
+    bench.joints(("j1", "j2"), (7, 8))
+    assert bench.box.take().reason == "refused: joints arm (missing j4; available j1, j2)"
+
+
+@pytest.mark.parametrize("sources", [("arm", "hand"), ("arm", "arm")])
+def test_b18_union_of_two_publishers_is_complete(sources):
+    bench = Bench(joints=("j1", "grip"), sources=tuple(dict.fromkeys(sources)))
+    bench.picture()
+    bench.joints(("j1",), (1.0,), source=sources[0])
+    bench.joints(("grip", "other"), (0.5, 9.0), source=sources[1])
+    np.testing.assert_array_equal(bench.box.take().state, [1.0, 0.5])
+
+
+def test_one_of_two_joint_topics_going_silent_is_named():
+    bench = Bench(joints=("j1", "grip"), sources=("arm", "hand"))
+    bench.joints(("grip",), (0.5,), source="hand")
+    bench.wait_ms(150)
+    bench.picture()
+    bench.joints(("j1",), (1.0,), source="arm")
+    assert bench.box.take().reason == "stale: joints hand (0.15 s)"
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
+def test_b19_position_that_is_no_number_is_not_used_and_holds_when_it_lasts(bad):
+    bench = Bench()
+    bench.feed()
+    bench.joints(positions=(0.9, bad))
+    assert bench.count("nan_state") == 1
+    np.testing.assert_array_equal(bench.box.take().state, np.float32([0.1, 0.2]))
+    for _ in range(4):
+        bench.wait_ms(40)
+        bench.picture()
+        bench.joints(positions=(0.9, bad))
+    held = bench.box.take()
+    assert held == NotReady(CycleStatus.HOLDING, "refused: joints arm (position is not a number: j2)")
+    bench.joints()
+    assert isinstance(bench.box.take(), Observation)
+
+
+def test_b19_a_joint_nobody_asked_for_may_be_anything():
+    bench = Bench()
+    bench.picture()
+    bench.joints(("j1", "j2", "wheel"), (0.1, 0.2, math.nan))
+    assert isinstance(bench.box.take(), Observation)
+
+
+@pytest.mark.parametrize(
+    ("names", "positions"), [(("a", "b", "c"), (1.0,)), (("j1", "j2"), ()), (("j1", "j1", "j2"), (1, 2, 3))]
+)
+def test_b22_names_and_positions_that_do_not_fit_are_refused(names, positions):
+    bench = Bench()
+    bench.picture()
+    bench.joints(names, positions)
+    assert bench.count("bad_joints") == 1
+    assert bench.box.take().reason.startswith("refused: joints arm")
+
+
+def test_b08_refused_picture_is_named_until_a_good_one_comes():
+    bench = Bench()
+    bench.picture(grey=None)
+    bench.joints()
+    assert bench.box.take().reason == "refused: camera front ([image.depth] front: encoding '16UC1')"
+    assert bench.count("decode_errors") == 1
+    bench.picture(grey=3)
+    assert isinstance(bench.box.take(), Observation)
+
+
+def test_b07_bad_picture_does_not_replace_a_good_one():
+    bench = Bench()
+    bench.feed()
+    for _ in range(5):
+        bench.picture(grey=None)
+    assert bench.box.take().images["front"][0, 0, 0] == 1
+    assert bench.count("decode_errors") == 5
+    assert len(bench.said) == 1, "the same refusal is logged once, then throttled"
+
+
+def test_picture_that_breaks_when_read_is_counted_once_and_replaced_by_the_next():
+    bench = Bench()
+    bench.picture(grey=-1)
+    bench.joints()
+    assert bench.box.take().reason.startswith("refused: camera front ([image.broken]")
+    assert bench.box.take().reason.startswith("refused: camera front")
+    assert bench.count("decode_errors") == 1
+    bench.picture(grey=2)
+    assert isinstance(bench.box.take(), Observation)
+
+
+def test_b70_reset_forgets_stamps_so_that_an_earlier_time_is_taken():
+    bench = Bench()
+    bench.feed()
+    bench.box.take()
+    bench.box.reset()
+    assert bench.box.take() == NotReady(CycleStatus.HOLDING, "waiting: camera front; waiting: joints")
+    early = bench.ros_ns() - 5 * S
+    bench.picture(grey=6, stamp_ns=early)
+    bench.joints(stamp_ns=early)
+    assert bench.box.take().images["front"][0, 0, 0] == 6
+
+
+def test_observation_is_stamped_by_its_oldest_picture():
+    bench = Bench(cameras=("a", "b"))
+    older = bench.ros_ns()
+    bench.picture("a")
+    bench.wait_ms(30)
+    bench.picture("b")
+    bench.joints()
+    assert bench.box.take().stamp_ns == older

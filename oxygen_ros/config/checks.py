@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import dataclasses
+import re
 
-from oxygen_ros.config.robot import RobotConfig
+from oxygen_ros.config.robot_checks import check_robot
 from oxygen_ros.config.root import OxygenConfig
 from oxygen_ros.errors import ConfigError
+
+_TOPIC = re.compile(r"(~/|/)?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def check(config: OxygenConfig) -> None:
     """Refuse a configuration whose parts contradict each other.
 
     Raises:
-        ConfigError: no_cameras, no_joints, repeated_name, unknown_name, no_topic or conflict; names the
-            parameter, what was got and what is wanted.
+        ConfigError: no_cameras, no_joints, repeated_name, unknown_name, bad_name, bad_topic or conflict;
+            names the parameter, what was got and what is wanted.
     """
-    _check_robot_names(config.robot)
-    _check_topics(config.robot)
-    _check_joints(config.robot)
-    _check_cycle(config)
+    _check_words(config)
+    check_robot(config.robot)
+    _check_topics(config)
+    _check_actions(config)
     _check_text(config)
 
 
@@ -27,7 +31,7 @@ def warnings(config: OxygenConfig) -> tuple[str, ...]:
     """What is allowed, but likely not meant; one sentence each."""
     found: list[str] = []
     cycle, model, robot, player = config.cycle, config.model, config.robot, config.player
-    if cycle.execute_horizon > max(1, model.horizon // 2):
+    if cycle.execute_horizon > (model.horizon + 1) // 2:
         found.append(
             f"cycle.execute_horizon is {cycle.execute_horizon} of model.horizon {model.horizon}: "
             "more than half of a chunk is run without a new look; seams may shake."
@@ -35,109 +39,62 @@ def warnings(config: OxygenConfig) -> tuple[str, ...]:
     trained = robot.trained_rate_hz
     if trained and abs(cycle.action_rate_hz - trained) > 0.1 * trained:
         found.append(
-            f"cycle.action_rate_hz is {cycle.action_rate_hz:g} Hz, but the checkpoint was trained at "
-            f"robot.trained_rate_hz {trained:g} Hz: the robot moves at another speed."
+            f"cycle.action_rate_hz is {cycle.action_rate_hz:g} Hz, but robot.trained_rate_hz is "
+            f"{trained:g} Hz: the robot moves at another speed than in training."
         )
-    if player.output == "trajectory" and player.overlap_steps < 1:
+    if player.overlap_steps < 1:
         found.append("player.overlap_steps is 0: a trajectory controller comes to rest at every seam.")
-    if cycle.reserve_ns >= cycle.period_ns:
-        found.append("cycle.reserve_ms is the whole cycle: no text is ever decoded.")
+    if config.text.enabled and cycle.reserve_ns >= cycle.period_ns:
+        found.append("cycle.reserve_ms is as long as the cycle: no text is ever decoded.")
     return tuple(found)
 
 
-def _check_robot_names(robot: RobotConfig) -> None:
-    if not robot.camera_roles:
-        raise ConfigError(
-            "no_cameras",
-            "robot.camera_roles names no camera; wanted at least one role.",
-            "choose a robot with preset, or name the cameras: robot.camera_roles: [base]",
-        )
-    if not robot.joint_names:
-        raise ConfigError(
-            "no_joints",
-            "robot.joint_names names no joint; wanted the joints of the state in the model's order.",
-            "choose a robot with preset, or name the joints: robot.joint_names: [joint1, joint2]",
-        )
-    if not robot.joint_topic_names:
-        raise ConfigError(
-            "no_joints",
-            "robot.joint_topic_names names no topic; wanted at least one.",
-            "robot.joint_topic_names: [joints]",
-        )
-    for name in ("camera_roles", "joint_names", "command_joint_names", "gripper_joints", "joint_topic_names"):
-        repeated = [item for item, count in Counter(getattr(robot, name)).items() if count > 1]
-        if repeated:
-            raise ConfigError("repeated_name", f"robot.{name} names {', '.join(repeated)} more than once.")
-    joints = set(robot.joint_names) | set(robot.command_joint_names)
-    strange = [name for name in robot.gripper_joints if name not in joints]
-    if strange:
-        raise ConfigError(
-            "unknown_name",
-            f"robot.gripper_joints names {', '.join(strange)}; wanted joints of the robot: "
-            f"{', '.join(sorted(joints))}.",
-        )
+def _check_words(config: OxygenConfig) -> None:
+    lists = {
+        "robot.camera_roles": config.robot.camera_roles,
+        "robot.joint_topic_names": config.robot.joint_topic_names,
+        "text.task_names": config.text.task_names,
+        "model.experts": config.model.experts,
+    }
+    for name, words in lists.items():
+        for word in words:
+            if not _WORD.fullmatch(word):
+                raise ConfigError(
+                    "bad_name",
+                    f"{name} holds '{word}'; wanted letters, digits and _ with a letter first.",
+                    re.sub(r"\W", "_", word),
+                )
 
 
-def _check_topics(robot: RobotConfig) -> None:
-    for role, camera in robot.cameras.items():
-        if not camera.topic:
+def _check_topics(config: OxygenConfig) -> None:
+    topics = {f"topics.{name}": topic for name, topic in dataclasses.asdict(config.topics).items()}
+    for role, camera in config.robot.cameras.items():
+        topics[f"robot.cameras.{role}.topic"] = camera.topic
+    for source, stream in config.robot.joint_topics.items():
+        topics[f"robot.joint_topics.{source}.topic"] = stream.topic
+    for name, topic in topics.items():
+        if not _TOPIC.fullmatch(topic) and not (topic == "" and name == "topics.voice_command"):
             raise ConfigError(
-                "no_topic",
-                f"robot.cameras.{role}.topic is empty; wanted the topic of this camera.",
-                f"robot.cameras.{role}.topic: {role}/image_raw",
-            )
-    for source, stream in robot.joint_topics.items():
-        if not stream.topic:
-            raise ConfigError(
-                "no_topic",
-                f"robot.joint_topics.{source}.topic is empty; wanted a JointState topic.",
-                f"robot.joint_topics.{source}.topic: joint_states",
-            )
-    slots = Counter(robot.slot_of(role) for role in robot.camera_roles)
-    for slot, count in slots.items():
-        if count > 1:
-            roles = [role for role in robot.camera_roles if robot.slot_of(role) == slot]
-            raise ConfigError(
-                "conflict",
-                f"The cameras {', '.join(roles)} fill the same slot '{slot}'.",
-                "give each its own robot.cameras.<role>.slot",
-            )
-    if not any(camera.required for camera in robot.cameras.values()):
-        raise ConfigError("conflict", "No camera has required: true; wanted at least one that must be there.")
-
-
-def _check_joints(robot: RobotConfig) -> None:
-    for name, joint in robot.joints.items():
-        if not joint.position_min < joint.position_max:
-            raise ConfigError(
-                "conflict",
-                f"robot.joints.{name}.position_min is {joint.position_min:g}, "
-                f"not below position_max {joint.position_max:g}.",
-            )
-    for name, gripper in robot.grippers.items():
-        if gripper.open == gripper.closed:
-            raise ConfigError(
-                "conflict",
-                f"robot.grippers.{name}: open and closed are both {gripper.open:g}; wanted two values.",
+                "bad_topic", f"{name} is '{topic}'; wanted the name of a topic, as in arm/camera."
             )
 
 
-def _check_cycle(config: OxygenConfig) -> None:
-    if config.cycle.execute_horizon > config.model.horizon:
-        raise ConfigError(
-            "conflict",
-            f"cycle.execute_horizon is {config.cycle.execute_horizon}; wanted at most model.horizon, "
-            f"which is {config.model.horizon}.",
-            f"cycle.execute_horizon: {max(1, config.model.horizon // 2)}",
-        )
+def _check_actions(config: OxygenConfig) -> None:
+    horizon = config.model.horizon
     if not config.model.experts:
         raise ConfigError("conflict", "model.experts names no action expert.", "model.experts: [default]")
-    if config.player.mode == "rtc" and config.player.rtc_execution_horizon > config.model.horizon:
+    if config.cycle.execute_horizon > horizon:
         raise ConfigError(
             "conflict",
-            f"player.rtc_execution_horizon is {config.player.rtc_execution_horizon}; wanted at most "
-            f"model.horizon, which is {config.model.horizon}.",
-            f"player.rtc_execution_horizon: {config.model.horizon}",
+            f"cycle.execute_horizon is {config.cycle.execute_horizon}; wanted at most model.horizon {horizon}.",
+            f"cycle.execute_horizon: {max(1, horizon // 2)}",
+        )
+    if config.player.mode == "rtc" and config.player.rtc_execution_horizon > horizon:
+        raise ConfigError(
+            "conflict",
+            f"player.rtc_execution_horizon is {config.player.rtc_execution_horizon}; "
+            f"wanted at most model.horizon {horizon}.",
+            f"player.rtc_execution_horizon: {horizon}",
         )
 
 
@@ -145,18 +102,21 @@ def _check_text(config: OxygenConfig) -> None:
     text, capacity = config.text, config.kv.row_capacity
     if not text.enabled:
         return
-    if text.max_prompt_tokens + text.max_tokens > capacity:
+    wanted = text.max_prompt_tokens + text.max_tokens
+    if wanted > capacity:
         raise ConfigError(
             "conflict",
-            f"kv.row_capacity is {capacity} tokens; wanted at least text.max_prompt_tokens "
-            f"{text.max_prompt_tokens} + text.max_tokens {text.max_tokens}.",
-            f"kv.row_capacity: {text.max_prompt_tokens + text.max_tokens}",
+            f"kv.row_capacity is {capacity}; wanted at least text.max_prompt_tokens {text.max_prompt_tokens} "
+            f"+ text.max_tokens {text.max_tokens}.",
+            f"kv.row_capacity: {wanted}",
         )
     for name, task in text.tasks.items():
         if task.max_tokens > text.max_tokens:
             raise ConfigError(
                 "conflict",
-                f"text.tasks.{name}.max_tokens is {task.max_tokens}; wanted at most text.max_tokens, "
-                f"which is {text.max_tokens}.",
+                f"text.tasks.{name}.max_tokens is {task.max_tokens}; "
+                f"wanted at most text.max_tokens {text.max_tokens}.",
                 f"text.tasks.{name}.max_tokens: {text.max_tokens}",
             )
+    if config.runner.kind == "fake" and not config.runner.fake.script:
+        raise ConfigError("conflict", "runner.fake.script is empty; wanted texts, or text.enabled: false.")

@@ -41,7 +41,8 @@ class NamedSections:
     Attributes:
         element: dataclass of one section.
         noun: what a name stands for, e.g. "role": used as ``<role>`` in texts.
-        names_from: fields of the same dataclass that hold the names, as tuples of str.
+        names_from: fields of the same dataclass that hold the names, as tuples of str; the first that
+            is not empty counts.
     """
 
     element: type[Any]

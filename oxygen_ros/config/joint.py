@@ -62,8 +62,12 @@ class GripperConfig:
     ``closed`` and ``open`` once more, for a driver that counts the other way.
     """
 
-    open: float = parameter(1.0, unit="rad or m", help="Value of the joint when open.")
-    closed: float = parameter(0.0, unit="rad or m", help="Value of the joint when closed.")
+    open: float = parameter(
+        1.0, unit="rad or m", minimum=-1000.0, maximum=1000.0, help="Value of the joint when open."
+    )
+    closed: float = parameter(
+        0.0, unit="rad or m", minimum=-1000.0, maximum=1000.0, help="Value of the joint when closed."
+    )
     convention: str = parameter(
         "one_is_open", choices=("one_is_open", "one_is_closed"), help="What the model means by 1."
     )

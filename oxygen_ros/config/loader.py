@@ -19,6 +19,9 @@ from oxygen_ros.config.search import DEVICES, PRESETS, default_config_dirs, find
 from oxygen_ros.config.source import flatten_keys, read_parameters
 from oxygen_ros.errors import ConfigError
 
+CHOICES = ("preset", "device", "params_file")
+"""Parameters that name a file with parameters. Empty is the same as not given."""
+
 
 @dataclasses.dataclass(frozen=True)
 class LoadedConfig:
@@ -34,11 +37,16 @@ class LoadedConfig:
     warnings: tuple[str, ...]
 
     def describe(self) -> str:
-        """Every given value with its source, one per line, for one log of the node."""
+        """Every given value, grouped by its source, for one log of the node."""
         values = flatten(self.config)
-        lines = [f"  {name} = {_shown(values[name])}  ({self.sources[name]})" for name in self.sources]
-        head = f"{len(lines)} of {len(values)} parameters were given, the others have their defaults:"
-        return "\n".join([head, *lines])
+        lines = [
+            f"{len(self.sources)} of {len(values)} parameters were given, the others have their defaults."
+        ]
+        for source in dict.fromkeys(self.sources.values()):
+            lines.append(f"From {source}:")
+            names = sorted(name for name, own in self.sources.items() if own == source)
+            lines.extend(f"  {name}: {_shown(values[name])}" for name in names)
+        return "\n".join(lines)
 
 
 def load_config(
@@ -56,22 +64,21 @@ def load_config(
         preset: name or path of a robot preset; wins over the params file's.
         device: name or path of a device profile; wins over the params file's.
         params_file: YAML, in the ROS form or plain.
-        overrides: launch arguments by full name, nested or dotted; they win over everything.
+        overrides: launch arguments by name, nested or dotted; they win over everything.
         config_dirs: where ``presets/`` and ``devices/`` are; the default finds the package's own.
-        node_name: whose sections of a params file in the ROS form are read.
+        node_name: whose sections of a params file in the ROS form are read; with its namespace if it
+            has one.
 
     Raises:
         ConfigError: with a code, the parameter's name, what was got and wanted, and a suggestion.
     """
-    layers: list[Layer] = []
-    if params_file is not None:
-        path = Path(params_file).expanduser()
-        layers.append(Layer(f"params file {path}", read_parameters(path, node_name)))
     given = flatten_keys(dict(overrides or {}), "overrides")
-    given.update({key: value for key, value in (("preset", preset), ("device", device)) if value is not None})
-    if given:
-        layers.append(Layer("launch argument", given))
-    return load_layers(layers, config_dirs=config_dirs, node_name=node_name)
+    given.update(
+        (key, str(value))
+        for key, value in zip(CHOICES, (preset, device, params_file), strict=True)
+        if value is not None
+    )
+    return load_layers([Layer("launch arguments", given)], config_dirs=config_dirs, node_name=node_name)
 
 
 def load_layers(
@@ -80,45 +87,52 @@ def load_layers(
     config_dirs: Sequence[Path] | None = None,
     node_name: str = "oxygen_node",
 ) -> LoadedConfig:
-    """As ``load_config``, from layers that the caller read, lowest first, above preset and device.
+    """As ``load_config``, from layers that the caller read, lowest first; all go over the params file.
 
     Raises:
         ConfigError: as ``load_config``.
     """
     dirs = default_config_dirs() if config_dirs is None else tuple(config_dirs)
-    chosen = merge([Layer(x.source, _only_choice(x.values)) for x in layers]).values
+    upper = [_without_empty_choices(layer) for layer in layers]
     files: list[Layer] = []
+    params_file = _chosen("params_file", upper)
+    if params_file:
+        path = Path(params_file).expanduser()
+        upper.insert(0, _read(path, f"params file {path}", node_name, ("params_file",)))
     for kind, key in ((PRESETS, "preset"), (DEVICES, "device")):
-        name = str(chosen.get(key, ""))
+        name = _chosen(key, upper)
         if name:
-            path = find(kind, name, dirs)
-            values = read_parameters(path, node_name)
-            _refuse_choice(values, path)
-            files.append(Layer(f"{key} {name}", values))
-    return _finish(merge([*files, *layers]))
-
-
-def _finish(merged: Any) -> LoadedConfig:
+            files.append(_read(find(kind, name, dirs), f"{key} {name}", node_name, CHOICES))
+    merged = merge([*files, *upper])
     values: dict[str, Value] = dict(merged.values)
-    sources: dict[str, str] = dict(merged.sources)
+    sources = dict(merged.sources)
     if not values.get("robot.command_joint_names"):
         values["robot.command_joint_names"] = values.get("robot.joint_names", ())
-        sources["robot.command_joint_names"] = "same as robot.joint_names"
+        sources["robot.command_joint_names"] = "robot.joint_names"
     config = build(values)
     check(config)
     return LoadedConfig(config, sources, warnings(config))
 
 
-def _only_choice(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key in ("preset", "device")}
+def _without_empty_choices(layer: Layer) -> Layer:
+    kept = {name: raw for name, raw in layer.values.items() if name not in CHOICES or raw != ""}
+    return Layer(layer.source, kept)
 
 
-def _refuse_choice(values: Mapping[str, Any], path: Path) -> None:
-    for key in _only_choice(values):
-        raise ConfigError(
-            "conflict", f"{path} sets {key}; only a params file or a launch argument can.", f"remove {key}"
-        )
+def _chosen(key: str, layers: Sequence[Layer]) -> str:
+    only = [Layer(layer.source, {key: layer.values[key]}) for layer in layers if key in layer.values]
+    return str(merge(only).values.get(key, ""))
+
+
+def _read(path: Path, source: str, node_name: str, forbidden: Sequence[str]) -> Layer:
+    values = read_parameters(path, node_name)
+    for key in forbidden:
+        if key in values:
+            raise ConfigError(
+                "conflict", f"{path} sets {key}, which it cannot choose.", f"remove {key} there"
+            )
+    return _without_empty_choices(Layer(source, values))
 
 
 def _shown(value: Value) -> str:
-    return "[" + ", ".join(map(str, value)) + "]" if isinstance(value, tuple) else repr(value)
+    return "[" + ", ".join(map(str, value)) + "]" if isinstance(value, tuple) else str(value)

@@ -38,73 +38,69 @@ def merge(layers: Sequence[Layer]) -> Merged:
     Raises:
         ConfigError: unknown_parameter, unknown_name or what ``coerce`` raises.
     """
-    schema = oxygen_schema()
-    static = {spec.name: spec for spec in schema.parameters}
-    values: dict[str, Value] = {}
-    sources: dict[str, str] = {}
-    ranks: dict[str, int] = {}
-
-    def put(rank: int, layer: Layer, spec: ParameterSpec, raw: Any) -> None:
-        values[spec.name] = coerce(spec, raw, layer.source)
-        sources[spec.name] = layer.source
-        ranks[spec.name] = rank
-
-    for rank, layer in enumerate(layers):
-        for name, raw in layer.values.items():
-            if name in static:
-                put(rank, layer, static[name], raw)
-    specs = schema.expand(values)
-    for rank, layer in enumerate(layers):
-        for name, raw in layer.values.items():
-            if name in static:
-                continue
-            if name in specs:
-                put(rank, layer, specs[name], raw)
-                continue
-            named = _section_of(name, schema)
-            if named is None or not _is_dropped(named, ranks, rank):
-                raise _unknown(name, layer.source, specs, named, values, static)
-    return Merged(values, sources)
+    return _Merge(oxygen_schema()).run(layers)
 
 
-def _section_of(name: str, schema: Schema) -> NamedSpec | None:
-    for named in schema.named:
-        if name.startswith(f"{named.prefix}."):
-            return named
-    return None
+class _Merge:
+    """One run of ``merge``: parameters with fixed names first, since their lists name the sections."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._fixed = {spec.name: spec for spec in schema.parameters}
+        self._values: dict[str, Value] = {}
+        self._sources: dict[str, str] = {}
+        self._ranks: dict[str, int] = {}
+
+    def run(self, layers: Sequence[Layer]) -> Merged:
+        for rank, layer in enumerate(layers):
+            for name, raw in layer.values.items():
+                if name in self._fixed:
+                    self._put(rank, layer, self._fixed[name], raw)
+        specs = self._schema.expand(self._values)
+        for rank, layer in enumerate(layers):
+            for name, raw in layer.values.items():
+                if name in self._fixed:
+                    continue
+                if name in specs:
+                    self._put(rank, layer, specs[name], raw)
+                elif not self._is_dropped(name, rank):
+                    raise self._unknown(name, layer.source, specs)
+        return Merged(self._values, self._sources)
+
+    def _put(self, rank: int, layer: Layer, spec: ParameterSpec, raw: Any) -> None:
+        self._values[spec.name] = coerce(spec, raw, layer.source)
+        self._sources[spec.name] = layer.source
+        self._ranks[spec.name] = rank
+
+    def _section_of(self, name: str) -> NamedSpec | None:
+        return next((it for it in self._schema.named if name.startswith(f"{it.prefix}.")), None)
+
+    def _is_dropped(self, name: str, rank: int) -> bool:
+        """True if a layer above ``rank`` replaced the list of names."""
+        named = self._section_of(name)
+        return named is not None and any(self._ranks.get(key, -1) > rank for key in named.names_from)
+
+    def _unknown(self, name: str, source: str, specs: Mapping[str, ParameterSpec]) -> ConfigError:
+        named = self._section_of(name)
+        if named is not None:
+            names = section_names(named, self._fixed, self._values)
+            if not any(name.startswith(f"{named.prefix}.{known}.") for known in names):
+                return _unknown_name(name, source, named, names)
+        return ConfigError(
+            "unknown_parameter",
+            f"There is no parameter {name} ({source}).",
+            _nearest_parameter(name, specs) or "docs/parameters.md lists all parameters",
+        )
 
 
-def _is_dropped(named: NamedSpec, ranks: Mapping[str, int], rank: int) -> bool:
-    """True if a layer above ``rank`` replaced the list of names."""
-    return max(ranks.get(source, -1) for source in named.names_from) > rank
-
-
-def _unknown(
-    name: str,
-    source: str,
-    specs: Mapping[str, ParameterSpec],
-    named: NamedSpec | None,
-    values: Mapping[str, Value],
-    static: Mapping[str, ParameterSpec],
-) -> ConfigError:
-    if named is not None:
-        names = section_names(named, static, values)
-        own = [known for known in names if name.startswith(f"{named.prefix}.{known}.")]
-        if not own:
-            given = name[len(named.prefix) + 1 :].split(".")[0]
-            near = nearest(given, names)
-            lists = " or ".join(named.names_from)
-            return ConfigError(
-                "unknown_name",
-                f"{name} ({source}): there is no {named.noun} '{given}' in {lists}; "
-                f"there are: {', '.join(names) or 'none'}.",
-                f"use {named.prefix}.{near}" if near else f"add '{given}' to {named.names_from[0]}",
-            )
-    near = _nearest_parameter(name, specs)
+def _unknown_name(name: str, source: str, named: NamedSpec, names: Sequence[str]) -> ConfigError:
+    given = name[len(named.prefix) + 1 :].split(".")[0]
+    near = nearest(given, names)
     return ConfigError(
-        "unknown_parameter",
-        f"There is no parameter {name} ({source}).",
-        near or "docs/parameters.md lists all parameters",
+        "unknown_name",
+        f"{name} ({source}): there is no {named.noun} '{given}' in {named.names_from[0]}; "
+        f"there are: {', '.join(names) or 'none'}.",
+        f"{named.prefix}.{near}" if near else f"add '{given}' to {named.names_from[0]}",
     )
 
 

@@ -44,7 +44,7 @@ class RobotConfig:
     )
     joints: dict[str, JointConfig] = field(
         default_factory=dict,
-        metadata=named_sections(JointConfig, noun="joint", names_from=("joint_names", "command_joint_names")),
+        metadata=named_sections(JointConfig, noun="joint", names_from=("command_joint_names", "joint_names")),
     )
     gripper_joints: tuple[str, ...] = parameter((), help="Which of the joints are grippers.")
     grippers: dict[str, GripperConfig] = field(

@@ -26,6 +26,9 @@ class OxygenConfig:
     device: str = parameter(
         "", help="Device profile: a name from config/devices or the path of a YAML file. Empty: none."
     )
+    params_file: str = parameter(
+        "", help="YAML file with parameters, over preset and device, below launch arguments. Empty: none."
+    )
     autostart: bool = parameter(True, read_only=True, help="Configure and activate by itself at start.")
     enable_control: bool = parameter(
         False, help="False is a dry run: everything runs, nothing is sent to the robot."

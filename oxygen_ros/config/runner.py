@@ -57,7 +57,7 @@ class RunnerConfig:
         unit="rows",
         minimum=1,
         maximum=1024,
-        help="Decode batch sizes that are warmed up; a batch is padded to the next. Above kv.num_rows: unused.",
+        help="Decode batch sizes that are warmed up; a batch is padded to the next one.",
     )
     warm_up_runs: int = parameter(
         20, unit="runs", minimum=1, maximum=1000, help="Timed runs of each shape before the first cycle."

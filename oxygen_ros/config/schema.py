@@ -90,12 +90,13 @@ class Schema:
 def section_names(
     named: NamedSpec, specs: Mapping[str, ParameterSpec], values: Mapping[str, Value]
 ) -> tuple[str, ...]:
-    """Names of the sections of ``named``, without repeats, in the order of the lists."""
-    names: dict[str, None] = {}
+    """Names of the sections of ``named``: the first of its lists that is not empty, without repeats."""
     for source in named.names_from:
         listed = values.get(source, specs[source].default)
-        names.update(dict.fromkeys(str(name) for name in listed if name))  # type: ignore[union-attr]
-    return tuple(names)
+        assert isinstance(listed, tuple)
+        if listed:
+            return tuple(dict.fromkeys(map(str, listed)))
+    return ()
 
 
 @cache

@@ -58,8 +58,17 @@ def read_parameters(path: Path, node_name: str) -> dict[str, Any]:
 
 
 def is_for_node(section: str, node_name: str) -> bool:
-    """True if the section of a params file, e.g. "/**" or "/robot/oxygen_node", is for the node."""
-    return fnmatchcase(node_name, section.strip("/").rpartition("/")[2])
+    """True if the section of a params file, e.g. "/**" or "/robot/oxygen_node", is for the node.
+
+    A section without a namespace is for the node in any namespace. So is any section when
+    ``node_name`` does not start with "/": its namespace is not known.
+    """
+    space, _, name = section.strip("/").rpartition("/")
+    own_space, _, own_name = node_name.strip("/").rpartition("/")
+    is_space_free = not space or not node_name.startswith("/")
+    if name == "**":
+        return is_space_free or fnmatchcase(f"{own_space}/", f"{space}/*")
+    return fnmatchcase(own_name, name) and (is_space_free or fnmatchcase(own_space, space))
 
 
 def contains_ros_form(document: Any) -> bool:

@@ -1,8 +1,9 @@
 """Build for pip. colcon does not use this file: package.xml says ament_cmake.
 
-`pip install .` runs the same CMake project into a staging folder and packs that folder into the wheel, so messages,
-nodes, launch and config files land in the environment. It needs ROS 2: the wheels of requirements/ros.txt in the
-environment, or a sourced installation. OXYGEN_ROS_NO_MESSAGES=1 asks for the core alone, which needs no ROS.
+`pip install .` runs the same CMake project into a staging folder and packs that folder into the wheel, so
+messages, nodes, launch and config files land in the environment. It needs ROS 2: the wheels of
+requirements/ros.txt in the environment, or a sourced installation. OXYGEN_ROS_NO_MESSAGES=1 asks for the core
+alone, which needs no ROS.
 """
 
 import os
@@ -68,14 +69,18 @@ class BuildWithMessages(build_py):
         if CORE_ONLY:
             return
         if self.editable_mode:
-            sys.exit("an editable install has no messages: use scripts/build_messages (or OXYGEN_ROS_NO_MESSAGES=1)")
+            sys.exit(
+                "an editable install has no messages: use scripts/build_messages, or OXYGEN_ROS_NO_MESSAGES=1"
+            )
         self.pack(self.stage())
 
     def stage(self) -> Path:
         """Run CMake and return the folder it installed into."""
         env = ros_environment()
         places = env["AMENT_PREFIX_PATH"].split(os.pathsep)
-        if not any((Path(place) / "share" / "rosidl_default_generators").is_dir() for place in places if place):
+        if not any(
+            (Path(place) / "share" / "rosidl_default_generators").is_dir() for place in places if place
+        ):
             sys.exit(
                 "ROS 2 is missing: source an installation, or `pip install -r requirements/ros.txt` first,"
                 " or set OXYGEN_ROS_NO_MESSAGES=1 to install the core without ROS"

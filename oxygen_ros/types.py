@@ -66,6 +66,7 @@ class Observation:
         images: RGB uint8 [H, W, 3] by camera role; an absent camera has no entry.
         state: float32 [state_dim], the robot's joints in preset order and in the robot's units.
         instruction: what the robot is to do.
+        actions_played: the player's count of played actions at that moment; 0 when not known.
     """
 
     observation_id: int
@@ -73,16 +74,21 @@ class Observation:
     images: Mapping[str, ImageArray]
     state: FloatArray
     instruction: str
+    actions_played: int = 0
 
 
 @dataclass(frozen=True)
 class ActionChunk:
     """Future joint targets of one action expert, in the robot's units.
 
+    A chunk without rows withdraws what its expert sent before (all experts when ``expert`` is empty):
+    the player holds.
+
     Attributes:
         actions: float32 [horizon, action_dim]; owned by the chunk, never a view of a reused buffer.
         dt_ns: time between two rows.
         latency_ns: steady time from taking the observation to handing out this chunk.
+        actions_played: as in the observation.
     """
 
     observation_id: int
@@ -96,6 +102,7 @@ class ActionChunk:
     dt_ns: int
     execute_horizon: int
     latency_ns: int
+    actions_played: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,8 @@ class TextRequest:
         prompt: suffix prompt, appended causally to the shared prefix; empty continues the prefix.
         priority: higher goes first.
         max_age_ns: steady time from submission after which it ends as expired.
+        is_superseding: it replaces older waiting requests of its task.
+        supersede_running: it also replaces one that is being written.
     """
 
     request_id: str
@@ -134,6 +143,7 @@ class TextRequest:
     priority: int = 0
     max_age_ns: int = 30_000_000_000
     is_superseding: bool = False
+    supersede_running: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The KV memory: its shape, its accounts and its tensors."""

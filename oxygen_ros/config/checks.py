@@ -86,7 +86,8 @@ def _check_actions(config: OxygenConfig) -> None:
     if config.cycle.execute_horizon > horizon:
         raise ConfigError(
             "conflict",
-            f"cycle.execute_horizon is {config.cycle.execute_horizon}; wanted at most model.horizon {horizon}.",
+            f"cycle.execute_horizon is {config.cycle.execute_horizon}; "
+            f"wanted at most model.horizon {horizon}.",
             f"cycle.execute_horizon: {max(1, horizon // 2)}",
         )
     if config.player.mode == "rtc" and config.player.rtc_execution_horizon > horizon:

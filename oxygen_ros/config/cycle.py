@@ -27,10 +27,10 @@ class CycleConfig:
     decode_policy: str = parameter(
         "auto",
         choices=("auto", "fixed"),
-        help="auto: as many decode steps as fit the time left. fixed: fixed_decode_steps, if they fit.",
+        help="auto: as many decode steps as fit the time left. fixed: fixed_decode_steps at any cost.",
     )
     fixed_decode_steps: int = parameter(
-        5, unit="steps", minimum=0, maximum=1000, help="Decode steps per cycle with decode_policy fixed."
+        5, unit="steps", minimum=0, maximum=1000, help="Most decode steps per cycle with decode_policy fixed."
     )
     steps_per_round: int = parameter(
         4, unit="steps", minimum=1, maximum=64, help="Decode steps between two looks at the written tokens."

@@ -16,7 +16,7 @@ from oxygen_ros.config.merge import Layer, merge
 from oxygen_ros.config.root import OxygenConfig
 from oxygen_ros.config.schema import build, flatten
 from oxygen_ros.config.search import DEVICES, PRESETS, default_config_dirs, find
-from oxygen_ros.config.source import flatten_keys, read_parameters
+from oxygen_ros.config.source import flatten_keys, is_of_ros, read_parameters
 from oxygen_ros.errors import ConfigError
 
 CHOICES = ("preset", "device", "params_file")
@@ -30,22 +30,27 @@ class LoadedConfig:
     Attributes:
         sources: by parameter name, for each value that was given somewhere; others are defaults.
         warnings: one sentence each, to be logged once.
+        ros_parameters: parameters of ROS itself that stood in a file, e.g. use_sim_time; not checked.
     """
 
     config: OxygenConfig
     sources: Mapping[str, str]
     warnings: tuple[str, ...]
+    ros_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def describe(self) -> str:
-        """Every given value, grouped by its source, for one log of the node."""
+        """Every given value by source, a line for each section, for one log of the node."""
         values = flatten(self.config)
         lines = [
             f"{len(self.sources)} of {len(values)} parameters were given, the others have their defaults."
         ]
         for source in dict.fromkeys(self.sources.values()):
             lines.append(f"From {source}:")
-            names = sorted(name for name, own in self.sources.items() if own == source)
-            lines.extend(f"  {name}: {_shown(values[name])}" for name in names)
+            sections: dict[str, list[str]] = {}
+            for name in (name for name, own in self.sources.items() if own == source):
+                section, _, key = name.rpartition(".")
+                sections.setdefault(section, []).append(f"{key} {_shown(values[name])}")
+            lines.extend(f"  {section or 'general'}: {', '.join(held)}" for section, held in sections.items())
         return "\n".join(lines)
 
 
@@ -103,7 +108,8 @@ def load_layers(
         name = _chosen(key, upper)
         if name:
             files.append(_read(find(kind, name, dirs), f"{key} {name}", node_name, CHOICES))
-    merged = merge([*files, *upper])
+    everything = [*files, *upper]
+    merged = merge([_ours(layer) for layer in everything])
     values: dict[str, Value] = dict(merged.values)
     sources = dict(merged.sources)
     if not values.get("robot.command_joint_names"):
@@ -111,12 +117,17 @@ def load_layers(
         sources["robot.command_joint_names"] = "robot.joint_names"
     config = build(values)
     check(config)
-    return LoadedConfig(config, sources, warnings(config))
+    of_ros = {name: raw for layer in everything for name, raw in layer.values.items() if is_of_ros(name)}
+    return LoadedConfig(config, sources, warnings(config), of_ros)
 
 
 def _without_empty_choices(layer: Layer) -> Layer:
     kept = {name: raw for name, raw in layer.values.items() if name not in CHOICES or raw != ""}
     return Layer(layer.source, kept)
+
+
+def _ours(layer: Layer) -> Layer:
+    return Layer(layer.source, {name: raw for name, raw in layer.values.items() if not is_of_ros(name)})
 
 
 def _chosen(key: str, layers: Sequence[Layer]) -> str:

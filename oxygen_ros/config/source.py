@@ -11,6 +11,7 @@ import yaml
 from oxygen_ros.errors import ConfigError
 
 ROS_KEY = "ros__parameters"
+ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -69,6 +70,11 @@ def is_for_node(section: str, node_name: str) -> bool:
     if name == "**":
         return is_space_free or fnmatchcase(f"{own_space}/", f"{space}/*")
     return fnmatchcase(own_name, name) and (is_space_free or fnmatchcase(own_space, space))
+
+
+def is_of_ros(name: str) -> bool:
+    """True for parameters that every node has: they are not ours to judge."""
+    return name in ROS_PARAMETERS or name.startswith("qos_overrides.")
 
 
 def contains_ros_form(document: Any) -> bool:

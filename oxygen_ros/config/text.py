@@ -22,7 +22,7 @@ class TextTaskConfig:
         0, unit="cycles", minimum=0, maximum=100_000, help="Starts every so many cycles. 0: on request only."
     )
     max_tokens: int = parameter(48, unit="tokens", minimum=1, maximum=8192, help="Tokens before it is cut.")
-    priority: int = parameter(0, minimum=-1000, maximum=1000, help="Higher goes first.")
+    priority: int = parameter(0, minimum=-100, maximum=100, help="Higher goes first.")
     supersedes: bool = parameter(False, help="A newer request replaces a waiting one of the same task.")
     supersedes_running: bool = parameter(False, help="A newer request also ends a running one of its task.")
     max_age_s: float = parameter(
@@ -58,6 +58,9 @@ class TextConfig:
     enabled: bool = parameter(True, help="False: no text is ever decoded; requests are refused.")
     max_waiting: int = parameter(
         32, unit="requests", minimum=1, maximum=10_000, help="Requests that may wait; more are refused."
+    )
+    aging_s: float = parameter(
+        1.0, unit="s", minimum=0.001, maximum=3600.0, help="Waiting time that is worth one unit of priority."
     )
     max_tokens: int = parameter(
         64, unit="tokens", minimum=1, maximum=8192, help="No text gets longer, whatever a request asks for."
@@ -99,3 +102,8 @@ class TextConfig:
         default_factory=lambda: dict(DEFAULT_TASKS),
         metadata=named_sections(TextTaskConfig, noun="task", names_from=("task_names",)),
     )
+
+    @property
+    def aging_ns(self) -> int:
+        """The aging time in nanoseconds."""
+        return round(self.aging_s * 1e9)

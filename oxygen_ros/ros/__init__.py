@@ -1,0 +1,1 @@
+"""The only folder that imports ROS: nodes, conversions, quality of service."""

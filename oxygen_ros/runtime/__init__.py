@@ -1,0 +1,1 @@
+"""Between inputs, engine and outputs: mailbox, control cycle, player. No ROS, no torch, time by injection."""

@@ -29,6 +29,7 @@ from oxygen_ros.types import CycleStatus, ImageArray, Observation
 
 JOINTS = "joints"
 DECODE_ERRORS = "decode_errors"
+PLAYER_FRESH_NS = 500_000_000
 
 
 class PictureReader(Protocol):
@@ -82,6 +83,7 @@ class Mailbox:
         self._unreadable: dict[str, Sample] = {}
         self._remarks: set[str] = set()
         self._instruction = ""
+        self._played = (0, 0)
         self._troubled: set[tuple[str, str]] = set()
         self._throttle = Throttle(clock)
         self._has_been_ready = False
@@ -118,6 +120,10 @@ class Mailbox:
     def put_instruction(self, instruction: str) -> None:
         """What the robot is to do from the next observation on; empty: nothing."""
         self._instruction = instruction
+
+    def put_actions_played(self, actions_played: int) -> None:
+        """The player's count of played actions: observations carry it, so that chunks can be placed on it."""
+        self._played = (actions_played, self._clock.now_ns())
 
     def reset(self) -> None:
         """Forget all samples and stamps: ROS time has jumped, or the robot starts anew."""
@@ -173,6 +179,7 @@ class Mailbox:
             images=MappingProxyType(images),
             state=self._joints.state(joints),
             instruction=self._instruction,
+            actions_played=self._fresh_count(now),
         )
 
     def refusals(self) -> dict[str, int]:
@@ -183,6 +190,10 @@ class Mailbox:
         """Messages per second by stream name."""
         now_ns = self._clock.now_ns()
         return {name: watch.rate_hz(now_ns) for name, watch in self._watches.items()}
+
+    def _fresh_count(self, now: Instant) -> int:
+        count, heard_ns = self._played
+        return count if now.steady_ns - heard_ns <= PLAYER_FRESH_NS else 0
 
     def _usable_pictures(self, now: Instant) -> tuple[dict[str, Sample], list[Trouble]]:
         """Samples of the cameras that can be used now, and what is wrong with the required others."""

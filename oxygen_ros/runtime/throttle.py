@@ -10,7 +10,7 @@ QUIET_NS = 10_000_000_000
 
 
 class Throttle:
-    """Remembers when each key was let through. Keys come from a bounded set. One thread, or a lock outside."""
+    """Remembers when each key was let through. Keys come from a bounded set. One thread, or a lock around."""
 
     def __init__(self, clock: Clock, quiet_ns: int = QUIET_NS) -> None:
         self._clock = clock

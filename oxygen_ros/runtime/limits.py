@@ -1,0 +1,70 @@
+"""Per-joint limits of commands: value, and change from one action to the next.
+
+Knows arrays and limits; not where targets come from. A limit is never a reason to refuse: targets are cut to
+it, and the cuts are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxygen_ros.config.root import OxygenConfig
+
+CommandArray = NDArray[np.float64]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class JointLimits:
+    """Limits of all commanded joints, in command order; all arrays float64 [num_joints].
+
+    Attributes:
+        lower: smallest value.
+        upper: largest value.
+        max_step: largest change from one action to the next.
+        is_position: bool; True where a command is a position, False where it is a velocity or an offset.
+    """
+
+    lower: CommandArray
+    upper: CommandArray
+    max_step: CommandArray
+    is_position: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, config: OxygenConfig) -> JointLimits:
+        """Limits of the commanded joints.
+
+        A speed limit cuts the step of a position, the value of a velocity, and the value of an offset.
+        """
+        robot, dt_s = config.robot, 1.0 / config.cycle.action_rate_hz
+        lower, upper, step, kinds = [], [], [], []
+        for name, joint in zip(robot.command_joint_names, robot.command_joints, strict=True):
+            kind = robot.command_kind_of(name)
+            speed = {"position": np.inf, "velocity": joint.max_velocity, "delta": joint.max_velocity * dt_s}[
+                kind
+            ]
+            offset = min(joint.max_step, config.safety.max_step) if kind == "delta" else np.inf
+            lower.append(max(joint.position_min, -speed, -offset))
+            upper.append(min(joint.position_max, speed, offset))
+            by_speed = joint.max_velocity * dt_s if kind == "position" else np.inf
+            step.append(np.inf if kind == "delta" else min(joint.max_step, by_speed, config.safety.max_step))
+            kinds.append(kind == "position")
+        return cls(np.array(lower), np.array(upper), np.array(step), np.array(kinds, dtype=bool))
+
+    def cut(self, target: CommandArray, previous: CommandArray) -> tuple[CommandArray, int]:
+        """``target`` within all limits, and how many of its values had to be changed.
+
+        Args:
+            target: float64 [num_joints]; NaN where there is no target: stays NaN.
+            previous: float64 [num_joints], the command before; NaN where there is none: no limit on the step.
+        """
+        inside = np.clip(target, self.lower, self.upper)
+        is_known = ~np.isnan(previous)
+        low = np.where(is_known, previous - self.max_step, -np.inf)
+        high = np.where(is_known, previous + self.max_step, np.inf)
+        limited = np.clip(inside, low, high)  # the step last: a joint outside its range comes back in steps
+        return limited, int(np.count_nonzero(np.abs(limited - target) > ROUNDING))

@@ -170,9 +170,9 @@ def run_steps(prefix: Path, core: bool, with_torch: bool) -> None:
     if not setup.keys():
         check_machine(needs_messages=not core, needs_wheels=not core and not system_ros)
         setup.make_environment()
-    tools = ["core.txt", "dev.txt"]
+    tools = ["core.txt", "sim.txt", "dev.txt"]
     key = hash_files(limits, *(REQUIREMENTS / file for file in tools))
-    setup.step("tools", "libraries and checks", key, lambda: setup.install(*tools))
+    setup.step("tools", "libraries, simulator, checks", key, lambda: setup.install(*tools))
     if with_torch:
         key = hash_files(limits, REQUIREMENTS / "torch.txt")
         setup.step("torch", "torch", key, lambda: setup.install("torch.txt"))

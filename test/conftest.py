@@ -2,6 +2,7 @@
 
 import importlib.abc
 import importlib.util
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,12 +10,16 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-ROS_FOLDERS = ("ros", "launch")
+ROS_TESTS = (TESTS / "ros", TESTS / "launch", TESTS / "packaging" / "test_messages.py")
 ROS_MODULES = re.compile(
     r"rclpy|\w+_msgs|\w+_srvs|builtin_interfaces|cv_bridge|launch|launch_ros|ament_index_python|rosidl_\w+"
 )
 
-# Helper modules are imported by their own name from the tests beside them. Last on the path, they hide nothing.
+# ROS tests of one run meet each other and nobody else.
+os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+os.environ.setdefault("ROS_DOMAIN_ID", str(10 + os.getpid() % 90))
+
+# Helper modules are imported by their own name from the tests beside them. Last on the path: they hide none.
 sys.path.extend(str(folder) for folder in (*sorted(TESTS.iterdir()), TESTS) if folder.is_dir())
 
 
@@ -43,13 +48,7 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    if (
-        config.getoption("--no-ros")
-        and collection_path.parent == TESTS
-        and collection_path.name in ROS_FOLDERS
-    ):
-        return True
-    return None
+    return True if config.getoption("--no-ros") and collection_path in ROS_TESTS else None
 
 
 def is_missing_torch(excinfo):

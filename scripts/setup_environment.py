@@ -129,12 +129,17 @@ class Setup:
                     status = process.wait(timeout=PROGRESS_S)
                     break
                 except subprocess.TimeoutExpired:
-                    last = self.log.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
-                    print(f"[setup]   {time.monotonic() - start:.0f} s: {last.strip()[:90]}", flush=True)
+                    print(f"[setup]   {time.monotonic() - start:.0f} s: {self.last_line()}", flush=True)
         if status != 0:
             tail = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
             print(*tail, sep="\n", file=sys.stderr)
             raise MissingError(f"`python {' '.join(command[:3])} ...` failed; its output is in {self.log}")
+
+    def last_line(self) -> str:
+        """Return what the running command said last, warnings left out."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        said = [line.strip() for line in lines if line.strip() and "WARNING" not in line]
+        return said[-1][:90] if said else ""
 
     def install(self, *files: str) -> None:
         """Install requirement files with exact versions of all they bring along."""

@@ -19,15 +19,14 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    result: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if key in result:
-            raise ConfigError(
-                "bad_yaml", f"'{key}' is given twice, again in line {key_node.start_mark.line + 1}."
-            )
-        result[key] = loader.construct_object(value_node, deep=True)
-    return result
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        key = str(key_node.value)
+        if key in seen:
+            line = key_node.start_mark.line + 1
+            raise ConfigError("bad_yaml", f"'{key}' is given twice, again in line {line}.")
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
 
 
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

@@ -15,15 +15,17 @@ _YAML_HEAD = """\
 # Every parameter of oxygen_node and action_player, with its default. Made by
 # python -m oxygen_ros.tools.gen_parameter_docs; copy it, do not edit it.
 #
-# Lines are commented out, for a line that is not wins over preset and device profile. (One has to stay:
-# ROS takes no empty section.)
+# Values are commented out (#name: value), for a line that is not wins over preset and device profile.
+# One has to stay, since ROS takes no empty section.
 # Order: defaults < preset < device < params_file < launch arguments. Names may be dotted, as here, or
 # nested. A list without entries is written ['']. <role>, <joint>, <source> and <task> stand for a name
 # from the list that is named beside them.
 /**:
   ros__parameters:
-    autostart: true
 """
+
+_LIVE_LINE = "autostart"
+
 
 _MARKDOWN_HEAD = """\
 # Parameters
@@ -63,7 +65,7 @@ def parameters_yaml() -> str:
             lines += _yaml_entry(spec)
         if named is not None:
             lines += _yaml_special_defaults(named)
-    return _YAML_HEAD + "\n".join(lines) + "\n"
+    return _YAML_HEAD + "\n".join(lines[1:]) + "\n"
 
 
 def parameters_markdown() -> str:
@@ -114,13 +116,14 @@ def _sections() -> Iterator[tuple[str, list[ParameterSpec], NamedSpec | None]]:
 def _yaml_entry(spec: ParameterSpec) -> list[str]:
     text = f"{spec.facts.help} ({wanted(spec)})" + (" Fixed at start." if spec.facts.is_read_only else "")
     comment = textwrap.wrap(text, _WIDTH, initial_indent="    # ", subsequent_indent="    # ")
-    return [*comment, f"    # {spec.name}: {yaml_value(spec.default)}"]
+    mark = "" if spec.name == _LIVE_LINE else "#"
+    return [*comment, f"    {mark}{spec.name}: {yaml_value(spec.default)}"]
 
 
 def _yaml_special_defaults(named: NamedSpec) -> list[str]:
     special = _special_defaults(named)
     head = ["    # Defaults that differ:"] if special else []
-    return head + [f"    # {name}: {yaml_value(value)}" for name, value in special.items()]
+    return head + [f"    #{name}: {yaml_value(value)}" for name, value in special.items()]
 
 
 def _special_defaults(named: NamedSpec) -> Mapping[str, Value]:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oxygen_ros.clock import Clock
-from oxygen_ros.engine.admission import Inbox, Submission, encode_prompt
 from oxygen_ros.engine.budget import AutoSteps, CycleBudget, StepCostEstimator, StepPolicy
-from oxygen_ros.engine.request import Prefix, RequestState, Seat
-from oxygen_ros.engine.scheduler import Plan, SchedulerLimits, plan
-from oxygen_ros.engine.writer import TextRules, TextWriter
+from oxygen_ros.engine.request import Prefix, RequestState
+from oxygen_ros.engine.texts import LivingTexts, must_have
+from oxygen_ros.engine.writer import TextRules
 from oxygen_ros.errors import ContractError, IntegrityError, RunnerError
 from oxygen_ros.kv.layout import KVLayout
-from oxygen_ros.kv.ledger import KVLedger, Lease
+from oxygen_ros.kv.ledger import KVLedger
 from oxygen_ros.models.protocol import ModelInputs, ModelSpec, Tokenizer
 from oxygen_ros.runners.protocol import ModelRunner, WarmUp
 from oxygen_ros.types import FinishReason, FloatArray, MemoryUse, TextDelta, TextRequest
@@ -33,7 +32,7 @@ class EngineSettings:
     Attributes:
         steps: how many decode steps a cycle takes.
         steps_per_round: decode steps between two reads of tokens.
-        max_waiting: requests that wait for a row; also how many may come in between two cycles, doubled.
+        max_waiting: requests that wait for a row.
         aging_ns: waiting time that is worth one unit of priority.
         rules: when a text is taken for none, or for a loop.
     """
@@ -56,26 +55,26 @@ class DecodeOutcome:
 
 
 class Engine:
-    """Every text that was taken ends with exactly one final delta, and nothing is held for it after that."""
+    """Owns the accounts; makes sure that every slot and row is held by those, and only those, that use it."""
 
     def __init__(
         self, runner: ModelRunner, tokenizer: Tokenizer, clock: Clock, settings: EngineSettings | None = None
     ) -> None:
         self._runner = runner
-        self._tokenizer = tokenizer
         self._clock = clock
         self._settings = settings or EngineSettings()
         self._ledger = KVLedger(runner.layout)
-        self._limits = SchedulerLimits(
-            num_prefixes=runner.layout.num_prefixes,
-            num_rows=runner.layout.num_rows,
+        self._texts = LivingTexts(
+            runner.spec,
+            runner.layout,
+            self._ledger,
+            tokenizer,
+            clock,
             max_waiting=self._settings.max_waiting,
             aging_ns=self._settings.aging_ns,
+            rules=self._settings.rules,
         )
-        self._inbox = Inbox(max_size=2 * self._settings.max_waiting + runner.layout.num_rows)
         self._estimator = StepCostEstimator()
-        self._texts: dict[str, RequestState] = {}  # in order of submission
-        self._deltas: list[TextDelta] = []
         self._current: Prefix | None = None
         self._has_stale_tokens = False
         self.num_prefills = 0
@@ -98,32 +97,25 @@ class Engine:
         Otherwise the reason why it was not taken (an id that is alive or empty, a flood of requests): no
         delta will come, and the caller tells the asker.
         """
-        ids, refusal = encode_prompt(request, self.spec, self.layout, self._tokenizer)
-        not_taken = self._inbox.put(Submission(request, self._clock.now_ns(), ids, refusal))
-        return str(not_taken) if not_taken else None
+        return self._texts.submit(request)
 
     def cancel(self, request_id: str = "", task: str = "") -> int:
         """End one text, all texts of a task, or all when both are empty. Number of living texts hit.
 
         They end before the next decode step and hold nothing from then on.
         """
-        return self._inbox.cancel(request_id, task)
+        return self._texts.cancel(request_id, task)
 
     def refusals(self) -> dict[str, int]:
         """Text requests refused since the start, by kind."""
-        return self._inbox.refusals()
+        return self._texts.refusals()
 
     # Control thread.
 
     @property
     def num_waiting(self) -> int:
         """Requests that wait for a row."""
-        return sum(text.seat is None for text in self._texts.values())
-
-    @property
-    def num_decoding(self) -> int:
-        """Texts that hold a row."""
-        return sum(text.seat is not None for text in self._texts.values())
+        return self._texts.num_waiting
 
     def memory(self) -> MemoryUse:
         """KV memory that is used and fits."""
@@ -156,7 +148,7 @@ class Engine:
                 "token_range",
                 f"prompt tokens {ids.min()}..{ids.max()}, vocabulary 0..{self.spec.vocab_size - 1}",
             )
-        lease = _must_have(self._ledger.prefixes.acquire(), "prefix slot")
+        lease = must_have(self._ledger.prefixes.acquire(), "prefix slot")
         self.num_prefills += 1
         try:
             with self._runner_at_work():
@@ -191,25 +183,23 @@ class Engine:
         possible: int | None = None
         advanced: set[str] = set()
         while True:
-            rows = self._begin_round()
+            texts = self._texts.begin_round(self._current)
             if possible is None:
-                cost_ns = self._estimator.estimate_ns(max(1, len(rows)))
+                cost_ns = self._estimator.estimate_ns(max(1, len(texts)))
                 possible = budget.num_steps(cost_ns, self._clock.now_ns())
-            steps = self._run_steps(rows, budget, num_steps)
+            steps = self._run_steps(texts, budget, num_steps)
             if not steps:
                 break
             num_steps += steps
-            advanced |= {text.request.request_id for text in rows}
-            num_tokens += self._end_round(rows)
-        if rows and not num_steps and budget.remaining_ns(self._clock.now_ns()) > 0:
-            # Without new measures, one stall would keep texts waiting for good.
-            self._estimator.forget_dearest(_tokens_fed(rows))
+            advanced |= {text.request.request_id for text in texts}
+            num_tokens += self._texts.end_round(texts, self._read_tokens())
+        if texts and not num_steps:
+            self._forget_stall(_tokens_fed(texts), budget)
         return DecodeOutcome(num_steps, possible, len(advanced), num_tokens)
 
     def take_deltas(self) -> list[TextDelta]:
         """All deltas since the last call, in order."""
-        deltas, self._deltas = self._deltas, []
-        return deltas
+        return self._texts.take_deltas()
 
     def reset(self, detail: str) -> None:
         """End all texts as cancelled and forget the current prefix. The engine can be used at once."""
@@ -217,6 +207,7 @@ class Engine:
 
     def fail(self, detail: str) -> None:
         """End all texts as errors and forget the current prefix. The engine can be used at once."""
+        self._has_stale_tokens = True  # of a round that was broken off
         self._end_all(FinishReason.ERROR, detail)
 
     def check_integrity(self) -> None:
@@ -226,7 +217,7 @@ class Engine:
             IntegrityError: if they are not.
         """
         self._ledger.check_integrity()
-        seats = [text.seat for text in self._texts.values() if text.seat]
+        seats = self._texts.seats
         prefixes = [seat.prefix.lease for seat in seats] + ([self._current.lease] if self._current else [])
         for name, leases, ledger in (
             ("prefix", prefixes, self._ledger.prefixes),
@@ -235,34 +226,11 @@ class Engine:
             if sorted(x.lease_id for x in leases) != ledger.lease_ids():
                 raise IntegrityError("kv_holders", f"{name} leases {ledger.lease_ids()} are held by {leases}")
 
-    def _begin_round(self) -> list[RequestState]:
-        """Take in what other threads want; end and begin texts as planned. The texts of the next round."""
-        self._take_inbox()
-        entries = [text.entry() for text in self._texts.values()]
-        slot = self._current.lease.slot if self._current else None
-        todo = plan(entries, self._limits, slot, self._clock.now_ns())
-        for ending in todo.ended:
-            if ending.reason is FinishReason.REFUSED:
-                self._inbox.count_refusal(ending.code)
-            self._end(self._texts[ending.request_id], ending.reason, f"{ending.code}: {ending.detail}")
-        self._admit(todo)
-        return [self._texts[request_id] for request_id in todo.decoding]
-
-    def _admit(self, todo: Plan) -> None:
-        for request_id in todo.admitted:
-            assert self._current is not None
-            lease = self._ledger.prefixes.retain(self._current.lease)
-            prefix = Prefix(
-                self._current.observation_id, self._current.stamp_ns, lease, self._current.num_tokens
-            )
-            row = _must_have(self._ledger.rows.acquire(), "text row")
-            self._texts[request_id].begin(Seat(row, prefix))
-
     def _run_steps(self, texts: list[RequestState], budget: CycleBudget, num_before: int) -> int:
         """At most one round of steps; the deadline and the inbox are looked at before each. Steps run."""
         for num_done in range(self._settings.steps_per_round):
             if num_done:
-                self._take_inbox()
+                self._texts.take_inbox()
             active = [text for text in texts if text.can_step()]
             num_fed = _tokens_fed(active)
             now_ns = self._clock.now_ns()
@@ -270,64 +238,27 @@ class Engine:
             if not active or not self._settings.steps.allows(num_before + num_done, cost_ns, budget, now_ns):
                 return num_done
             with self._runner_at_work():
-                self._discard_stale_tokens()
+                if self._has_stale_tokens:
+                    self._runner.read_tokens()
+                    self._has_stale_tokens = False
                 self._runner.decode_step([text.batch_row() for text in active])
             self._estimator.observe(num_fed, self._clock.now_ns() - now_ns)
             for text in active:
                 text.num_steps += 1
         return self._settings.steps_per_round
 
-    def _end_round(self, texts: list[RequestState]) -> int:
-        """Read the round's tokens, make deltas of them, end the texts that are complete. Tokens written."""
+    def _forget_stall(self, num_tokens: int, budget: CycleBudget) -> None:
+        """After a cycle with time left but no step that fits: without new measures, one stall would last."""
+        remaining_ns = budget.remaining_ns(self._clock.now_ns())
+        if 0 < remaining_ns < self._estimator.estimate_ns(num_tokens):
+            self._estimator.forget_dearest(num_tokens)
+
+    def _read_tokens(self) -> dict[int, list[int | None]]:
         with self._runner_at_work():
-            tokens = self._runner.read_tokens()
-        num_written = 0
-        for text in texts:
-            if text.seat is None:
-                continue  # it was cancelled after one of the round's steps
-            for token_id in tokens.get(text.seat.row.slot, []):
-                num_written += 1
-                if text.writer.add(token_id):
-                    break
-            if text.writer.finish_reason:
-                self._end(text, text.writer.finish_reason, text.writer.detail, text.writer.take())
-            elif new := text.writer.take():
-                self._deltas.append(text.delta(new))
-        return num_written
-
-    def _discard_stale_tokens(self) -> None:
-        """After a failure within a round, the runner may still hold tokens of texts that have ended."""
-        if self._has_stale_tokens:
-            self._runner.read_tokens()
-            self._has_stale_tokens = False
-
-    def _take_inbox(self) -> None:
-        submissions, cancelled = self._inbox.take()
-        for item in submissions:
-            writer = TextWriter(self._tokenizer, self.spec, item.request.sampling, self._settings.rules)
-            text = RequestState(item.request, item.submitted_ns, item.prompt_ids, writer)
-            self._texts[item.request.request_id] = text
-            if item.refusal:
-                self._inbox.count_refusal(item.refusal.code)
-                self._end(text, FinishReason.REFUSED, str(item.refusal))
-        for request_id in cancelled:
-            if request_id in self._texts:
-                self._end(self._texts[request_id], FinishReason.CANCELLED, "cancelled on request")
-
-    def _end(self, text: RequestState, reason: FinishReason, detail: str, rest: str = "") -> None:
-        """The one way out: the final delta, and everything it held is given back."""
-        self._deltas.append(text.finish(reason, detail, rest))
-        if text.seat:
-            self._ledger.rows.release(text.seat.row)
-            self._ledger.prefixes.release(text.seat.prefix.lease)
-            text.seat = None
-        del self._texts[text.request.request_id]
-        self._inbox.forget(text.request.request_id)
+            return self._runner.read_tokens()
 
     def _end_all(self, reason: FinishReason, detail: str) -> None:
-        self._take_inbox()
-        for text in list(self._texts.values()):
-            self._end(text, reason, detail)
+        self._texts.end_all(reason, detail)
         self._drop_current()
 
     def _drop_current(self) -> None:
@@ -341,7 +272,6 @@ class Engine:
         try:
             yield
         except RunnerError as error:
-            self._has_stale_tokens = True
             self.fail(str(error))
             raise
 
@@ -349,9 +279,3 @@ class Engine:
 def _tokens_fed(texts: list[RequestState]) -> int:
     """Tokens that the next step of ``texts`` puts through the model."""
     return sum(text.tokens_fed() for text in texts)
-
-
-def _must_have(lease: Lease | None, what: str) -> Lease:
-    if lease is None:
-        raise IntegrityError("kv_no_slot", f"no {what} is free where the plan has one")
-    return lease

@@ -1,6 +1,6 @@
 """What our launch files use of launch 3.4 and launch_ros 0.26: names by module, keywords by class.
 
-Stands in for the libraries where they are not installed: a launch file may use nothing that is not listed here.
+Stands in for the libraries where they are not installed: a launch file may use nothing but this.
 """
 
 NAMES = {

@@ -40,7 +40,7 @@ LEVELS = {
     "runners": Level(BASE | {"kv", "models", "runners"}, {"numpy", "torch", "tensorrt"}),
     "engine": Level(BASE | {"kv", "text", "models.protocol", "runners.protocol", "engine"}, {"numpy"}),
     "runtime": Level(
-        BASE | {"kv", "text", "robots", "engine", "models.protocol", "runtime"}, {"numpy", "cv2"}
+        BASE | {"kv", "text", "robots", "engine", "models.protocol", "runtime"}, {"numpy", "cv2", "PIL"}
     ),
     "sim": Level(BASE | {"robots", "models.protocol", "sim"}, {"numpy", "mujoco"}),
     "assembly": Level(CORE, {"numpy", "torch"}),

@@ -1,0 +1,1 @@
+"""The pi0.5 family: SigLIP, Gemma, flow-matching action experts."""

@@ -1,0 +1,83 @@
+"""The action expert: norm modulations of a time grid, and one denoise step. Pure functions.
+
+An expert reads the prefix where it lies. Keys and values of its action tokens are written behind the
+prefix's valid tokens in the same slot, so that one attention call covers both and nothing is joined.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from oxygen_ros.kv.memory import PrefixKV
+from oxygen_ros.models.attention import attend, fold_heads, unfold_heads
+from oxygen_ros.models.norm import modulated_rms_norm
+from oxygen_ros.models.pi05.config import ExpertConfig, Pi05Config
+from oxygen_ros.models.pi05.gemma import gated_mlp, project_qkv
+from oxygen_ros.models.pi05.weights import ConditioningWeights, ExpertWeights
+from oxygen_ros.models.rope import RopeTable
+
+
+def time_embedding(times: Tensor, width: int, min_period: float, max_period: float) -> Tensor:
+    """Sinusoids [S, W] of ``times`` float32 [S], laid out [sin | cos], in float64."""
+    fraction = torch.linspace(0.0, 1.0, width // 2, dtype=torch.float64, device=times.device)
+    periods = min_period * (max_period / min_period) ** fraction
+    angles = times.double()[:, None] * (2.0 * math.pi / periods)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def condition(weights: ConditioningWeights, config: Pi05Config, width: int, times: Tensor) -> Tensor:
+    """What conditions every expert norm at ``times`` float32 [S]: [S, W]."""
+    embedding = time_embedding(times, width, config.min_period, config.max_period)
+    hidden = weights.time_in(embedding.to(config.dtypes.action))
+    return F.silu(weights.time_out(F.silu(hidden)))
+
+
+def modulations(weights: ConditioningWeights, config: Pi05Config, width: int, times: Tensor) -> Tensor:
+    """Norm modulations at ``times`` float32 [S], float32 [S, norms, 3, W]: 1 + scale, shift, gate.
+
+    They depend on time alone, so a grid's table is made once and its weights can go.
+    """
+    c = condition(weights, config, width, times).float()
+    table = torch.stack([dense(c) for dense in weights.dense], dim=1).unflatten(-1, (3, width))
+    table[:, :, 0] += 1.0
+    return table
+
+
+def denoise_step(
+    weights: ExpertWeights,
+    config: Pi05Config,
+    expert: ExpertConfig,
+    x_t: Tensor,
+    modulation: Tensor,
+    rope: RopeTable,
+    kv: PrefixKV,
+    num_prefix_tokens: int,
+) -> Tensor:
+    """Velocity float32 [H, action_dim] at ``x_t`` of that shape.
+
+    Args:
+        modulation: [norms, 3, W] of this step's time.
+        rope: rows of the positions behind the prefix.
+        kv: slot of the prefix; tokens ``num_prefix_tokens`` .. + H - 1 are overwritten.
+    """
+    size, eps = expert.size, config.expert_rms_norm_eps
+    end = num_prefix_tokens + expert.horizon
+    x = weights.action_in(x_t.to(config.dtypes.action)).to(config.dtypes.model)
+    gates = modulation[:, 2].to(x.dtype)
+    for index, layer in enumerate(weights.layers):
+        scale, shift, _ = modulation[2 * index]
+        q, k, v = project_qkv(layer, size, modulated_rms_norm(x, scale, shift, eps), rope)
+        kv.k[index, :, num_prefix_tokens:end].copy_(k.transpose(0, 1))
+        kv.v[index, :, num_prefix_tokens:end].copy_(v.transpose(0, 1))
+        attended = attend(fold_heads(q, size.num_kv_heads), kv.k[index, :, :end], kv.v[index, :, :end])
+        x = torch.addcmul(x, gates[2 * index], layer.o(unfold_heads(attended, expert.horizon)))
+        scale, shift, _ = modulation[2 * index + 1]
+        normed = modulated_rms_norm(x, scale, shift, eps)
+        x = torch.addcmul(x, gates[2 * index + 1], gated_mlp(layer, normed))
+    scale, shift, _ = modulation[-1]
+    out = modulated_rms_norm(x, scale, shift, eps).to(config.dtypes.action)
+    return weights.action_out(out).float()

@@ -1,0 +1,46 @@
+"""Rotary position embedding in half-split form. Tables are float32, made once; pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class RopeTable:
+    """Cosines and signed sines by position, [num_positions, head_dim].
+
+    The sine of the first half is negated, so that rotating is ``x * cos + roll(x) * sin``.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def rows(self, start: int, end: int) -> RopeTable:
+        """Positions ``start`` .. ``end - 1`` as a view."""
+        return RopeTable(self.cos[start:end], self.sin[start:end])
+
+    def at(self, positions: Tensor) -> RopeTable:
+        """Rows of ``positions`` int64 [N]."""
+        return RopeTable(self.cos[positions], self.sin[positions])
+
+
+def make_rope_table(
+    num_positions: int, head_dim: int, theta: float, dtype: torch.dtype, device: torch.device
+) -> RopeTable:
+    """Table for positions 0 .. ``num_positions - 1``, computed in float32 and cast to ``dtype``."""
+    exponents = torch.arange(0, head_dim, 2, dtype=torch.int64).float() / head_dim
+    angles = torch.outer(torch.arange(num_positions).float(), 1.0 / theta**exponents)
+    cos, sin = angles.cos(), angles.sin()
+    return RopeTable(
+        torch.cat([cos, cos], dim=1).to(device, dtype),
+        torch.cat([-sin, sin], dim=1).to(device, dtype),
+    )
+
+
+def apply_rope(x: Tensor, rope: RopeTable) -> Tensor:
+    """Rotate ``x`` [T, H, D] by the table's T rows."""
+    rolled = x.roll(x.shape[-1] // 2, dims=-1)
+    return torch.addcmul(x * rope.cos[:, None], rolled, rope.sin[:, None])

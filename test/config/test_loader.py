@@ -73,10 +73,13 @@ def test_loader_preset_by_path_is_taken(dirs: tuple[Path]) -> None:
     assert load_config(preset=str(path), config_dirs=()).config.robot.joint_names == ("a", "b")
 
 
-def test_loader_empty_choice_in_a_higher_source_counts_as_not_given(dirs: tuple[Path]) -> None:
-    loaded = load_config(preset="toy", device="", overrides={"params_file": ""}, config_dirs=dirs)
+def test_loader_empty_choice_in_a_higher_source_counts_as_not_given(
+    dirs: tuple[Path], tmp_path: Path
+) -> None:
+    params = _write(tmp_path / "p.yaml", "preset: toy\n")
+    loaded = load_config(preset="", device="", params_file=params, config_dirs=dirs)
     assert loaded.config.preset == "toy"
-    assert loaded.config.device == ""
+    assert loaded.sources["preset"] == f"params file {params}"
 
 
 def test_loader_command_joints_not_given_are_the_state_joints(dirs: tuple[Path]) -> None:

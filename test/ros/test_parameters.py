@@ -25,7 +25,9 @@ def start() -> Iterator[Start]:
     rclpy.init(context=context)
     nodes: list[LifecycleNode] = []
 
-    def make(*words: str, **overrides: object) -> tuple[LifecycleNode, NodeParameters]:
+    def make(
+        *words: str, before: Callable[[LifecycleNode], object] = id, **overrides: object
+    ) -> tuple[LifecycleNode, NodeParameters]:
         node = LifecycleNode(
             "oxygen_node",
             context=context,
@@ -35,6 +37,7 @@ def start() -> Iterator[Start]:
             ],
         )
         nodes.append(node)
+        before(node)
         return node, NodeParameters(node)
 
     yield make
@@ -185,11 +188,15 @@ def test_use_sim_time_in_our_params_file_reaches_the_node(start: Start, tmp_path
 
 
 def test_parameters_of_other_code_on_the_node_are_left_alone(start: Start) -> None:
-    node, parameters = start(preset="libero")
-    node.declare_parameter("somebody.elses", 3)
-    assert _set(node, "somebody.elses", 4) == ""
+    node, parameters = start(
+        preset="libero", somebody__elses=3, before=lambda node: node.declare_parameter("somebody.elses", 2)
+    )
+    node.declare_parameter("one.more", 1)
     parameters.load()
-    assert node.get_parameter("somebody.elses").value == 4
+    assert node.get_parameter("somebody.elses").value == 3
+    assert _set(node, "one.more", 4) == ""
+    parameters.load()
+    assert node.get_parameter("one.more").value == 4
 
 
 def test_b02_qos_of_a_camera_is_chosen_by_parameters(start: Start) -> None:

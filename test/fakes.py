@@ -9,7 +9,8 @@ import numpy as np
 
 from oxygen_ros.clock import SimClock
 from oxygen_ros.engine.budget import CycleBudget
-from oxygen_ros.engine.engine import Engine, EngineSettings
+from oxygen_ros.engine.engine import Engine
+from oxygen_ros.engine.settings import EngineSettings
 from oxygen_ros.engine.tasks import TextTasks
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.models.protocol import ExpertSpec, ModelInputs, ModelSpec
@@ -96,7 +97,7 @@ class EngineBench:
         self.calls: list[FakeCall] = []
         self.tokenizer = ByteTokenizer()
         self.runner = FakeRunner(
-            model or spec(), memory or layout(), self.clock, self.tokenizer, costs, script, self.calls
+            model or spec(), memory or layout(), self.clock, self.tokenizer, costs, script, calls=self.calls
         )
         self.engine = Engine(self.runner, self.tokenizer, self.clock, settings)
         self.engine.warm_up()

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
+from oxygen_ros.engine.settings import TextRules
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.models.protocol import ModelSpec, Tokenizer
 from oxygen_ros.types import TextRequest
@@ -39,10 +40,10 @@ class Submission:
 
 
 def encode_prompt(
-    request: TextRequest, spec: ModelSpec, layout: KVLayout, tokenizer: Tokenizer
+    request: TextRequest, spec: ModelSpec, layout: KVLayout, rules: TextRules, tokenizer: Tokenizer
 ) -> tuple[tuple[int, ...], Refusal | None]:
     """Ids of the suffix prompt, and why the request can never be run on this model and memory, if so."""
-    if refusal := _refuse_form(request, spec, layout):
+    if refusal := _refuse_model(spec, layout, rules) or _refuse_form(request, layout, rules):
         return (), refusal
     try:
         request.prompt.encode()
@@ -51,6 +52,8 @@ def encode_prompt(
     ids = tuple(tokenizer.encode(request.prompt)) if request.prompt else ()
     if bad := [i for i in ids if not 0 <= i < spec.vocab_size]:
         return (), Refusal("not_in_vocabulary", f"prompt token {bad[0]} is outside 0..{spec.vocab_size - 1}")
+    if rules.max_prompt_tokens is not None and len(ids) > rules.max_prompt_tokens:
+        return (), Refusal("too_long", f"{len(ids)} prompt tokens, the limit is {rules.max_prompt_tokens}")
     needed = len(ids) + request.sampling.max_tokens - 1
     if needed > layout.row_capacity:
         return (), Refusal(
@@ -61,8 +64,9 @@ def encode_prompt(
     return ids, None
 
 
-def _refuse_form(request: TextRequest, spec: ModelSpec, layout: KVLayout) -> Refusal | None:
-    sampling = request.sampling
+def _refuse_model(spec: ModelSpec, layout: KVLayout, rules: TextRules) -> Refusal | None:
+    if not rules.is_enabled:
+        return Refusal("text_off", "text is switched off by configuration")
     if not spec.supports_text:
         return Refusal("no_language", f"this {spec.family} checkpoint has no language head")
     if layout.num_rows < 1 or layout.num_prefixes < 2:
@@ -70,11 +74,17 @@ def _refuse_form(request: TextRequest, spec: ModelSpec, layout: KVLayout) -> Ref
             "no_memory",
             f"the memory has {layout.num_rows} rows and {layout.num_prefixes} prefixes, text needs 1 and 2",
         )
-    if sampling.max_tokens < 1:
-        return Refusal("max_tokens", f"max_tokens is {sampling.max_tokens}, the least is 1")
+    return None
+
+
+def _refuse_form(request: TextRequest, layout: KVLayout, rules: TextRules) -> Refusal | None:
+    sampling = request.sampling
+    most = layout.row_capacity + 1 if rules.max_tokens is None else rules.max_tokens
+    if not 1 <= sampling.max_tokens <= most:
+        return Refusal("max_tokens", f"max_tokens is {sampling.max_tokens}, allowed are 1 to {most}")
     if not math.isfinite(sampling.temperature) or sampling.temperature < 0 or sampling.top_k < 0:
         return Refusal(
-            "sampling", f"temperature {sampling.temperature} and top_k {sampling.top_k} must be >= 0"
+            "sampling", f"temperature {sampling.temperature}, top_k {sampling.top_k}: must be >= 0"
         )
     if abs(request.priority) > MAX_PRIORITY:
         return Refusal("priority", f"priority {request.priority} is outside -{MAX_PRIORITY}..{MAX_PRIORITY}")

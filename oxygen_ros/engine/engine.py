@@ -8,40 +8,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from oxygen_ros.clock import Clock
-from oxygen_ros.engine.budget import AutoSteps, CycleBudget, StepCostEstimator, StepPolicy
+from oxygen_ros.engine.budget import CycleBudget, StepCostEstimator
 from oxygen_ros.engine.request import Prefix, RequestState
+from oxygen_ros.engine.settings import EngineSettings
 from oxygen_ros.engine.texts import LivingTexts, must_have
-from oxygen_ros.engine.writer import TextRules
 from oxygen_ros.errors import ContractError, IntegrityError, RunnerError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.kv.ledger import KVLedger
 from oxygen_ros.models.protocol import ModelInputs, ModelSpec, Tokenizer
 from oxygen_ros.runners.protocol import ModelRunner, WarmUp
 from oxygen_ros.types import FinishReason, FloatArray, MemoryUse, TextDelta, TextRequest
-
-
-@dataclass(frozen=True)
-class EngineSettings:
-    """Choices that hold while the engine lives.
-
-    Attributes:
-        steps: how many decode steps a cycle takes.
-        steps_per_round: decode steps between two reads of tokens.
-        max_waiting: requests that wait for a row.
-        aging_ns: waiting time that is worth one unit of priority.
-        rules: when a text is taken for none, or for a loop.
-    """
-
-    steps: StepPolicy = field(default_factory=AutoSteps)
-    steps_per_round: int = 4
-    max_waiting: int = 16
-    aging_ns: int = 1_000_000_000
-    rules: TextRules = field(default_factory=TextRules)
 
 
 @dataclass(frozen=True)
@@ -64,17 +45,8 @@ class Engine:
         self._clock = clock
         self._settings = settings or EngineSettings()
         self._ledger = KVLedger(runner.layout)
-        self._texts = LivingTexts(
-            runner.spec,
-            runner.layout,
-            self._ledger,
-            tokenizer,
-            clock,
-            max_waiting=self._settings.max_waiting,
-            aging_ns=self._settings.aging_ns,
-            rules=self._settings.rules,
-        )
-        self._estimator = StepCostEstimator()
+        self._texts = LivingTexts(runner.spec, runner.layout, self._ledger, tokenizer, clock, self._settings)
+        self._estimator = StepCostEstimator(self._settings.cost_quantile, self._settings.cost_window)
         self._current: Prefix | None = None
         self._has_stale_tokens = False
         self.num_prefills = 0

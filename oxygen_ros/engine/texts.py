@@ -9,7 +9,8 @@ from oxygen_ros.clock import Clock
 from oxygen_ros.engine.admission import Inbox, Submission, encode_prompt
 from oxygen_ros.engine.request import Prefix, RequestState, Seat
 from oxygen_ros.engine.scheduler import Plan, SchedulerLimits, plan
-from oxygen_ros.engine.writer import TextRules, TextWriter
+from oxygen_ros.engine.settings import EngineSettings
+from oxygen_ros.engine.writer import TextWriter
 from oxygen_ros.errors import IntegrityError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.kv.ledger import KVLedger, Lease
@@ -27,19 +28,18 @@ class LivingTexts:
         ledger: KVLedger,
         tokenizer: Tokenizer,
         clock: Clock,
-        *,
-        max_waiting: int,
-        aging_ns: int,
-        rules: TextRules,
+        settings: EngineSettings,
     ) -> None:
         self._spec = spec
         self._layout = layout
         self._ledger = ledger
         self._tokenizer = tokenizer
         self._clock = clock
-        self._limits = SchedulerLimits(layout.num_prefixes, layout.num_rows, max_waiting, aging_ns)
-        self._rules = rules
-        self._inbox = Inbox(max_size=2 * max_waiting + layout.num_rows)
+        self._rules = settings.rules
+        self._limits = SchedulerLimits(
+            layout.num_prefixes, layout.num_rows, settings.max_waiting, settings.aging_ns
+        )
+        self._inbox = Inbox(max_size=2 * settings.max_waiting + layout.num_rows)
         self._texts: dict[str, RequestState] = {}  # in order of submission
         self._deltas: list[TextDelta] = []
 
@@ -47,7 +47,7 @@ class LivingTexts:
 
     def submit(self, request: TextRequest) -> str | None:
         """See ``Engine.submit``."""
-        ids, refusal = encode_prompt(request, self._spec, self._layout, self._tokenizer)
+        ids, refusal = encode_prompt(request, self._spec, self._layout, self._rules, self._tokenizer)
         not_taken = self._inbox.put(Submission(request, self._clock.now_ns(), ids, refusal))
         return str(not_taken) if not_taken else None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from oxygen_ros.engine.settings import TextRules
 from oxygen_ros.models.protocol import ModelSpec, Tokenizer
 from oxygen_ros.text.cleaner import clean
 from oxygen_ros.text.detokenizer import IncrementalDetokenizer
@@ -14,21 +13,6 @@ SILENT_HINT = (
     "the checkpoint may have no trained language head, or the prompt may not be in its format: checkpoints "
     "trained on sub-task or other text beside actions speak, published pi0.5 action checkpoints may not"
 )
-
-
-@dataclass(frozen=True)
-class TextRules:
-    """When a text is taken for none, or for a loop.
-
-    Attributes:
-        max_special_share: largest share of control and unused tokens; above it the text is an error.
-        loop_ngram: longest repeated run of tokens that is taken for a loop; 0 looks for none.
-        loop_repeats: times a run has to stand in a row to be a loop.
-    """
-
-    max_special_share: float = 0.3
-    loop_ngram: int = 0
-    loop_repeats: int = 4
 
 
 # A share says little of few tokens: before this many, a text is not broken off, only held back.

@@ -23,6 +23,8 @@ from oxygen_ros.types import FloatArray
 
 ScriptedText = str | Sequence[int | None]
 
+STAND_IN_TEXT = "Frame {observation_id}. I am a stand-in and see nothing."
+
 
 @dataclass(frozen=True)
 class FakeCosts:
@@ -30,7 +32,7 @@ class FakeCosts:
 
     Attributes:
         decode_ns, decode_token_ns: of a decode step: fixed part, and part per token fed.
-        first_call_ns: added to the first prefill and to the first sampling of actions.
+        first_act_ns: added to the first sampling of actions, as after a poor warm-up.
         jitter_ns, seed: each call costs up to so much more, by a generator of its own.
     """
 
@@ -38,7 +40,7 @@ class FakeCosts:
     act_ns: int = 0
     decode_ns: int = 0
     decode_token_ns: int = 0
-    first_call_ns: int = 0
+    first_act_ns: int = 0
     jitter_ns: int = 0
     seed: int = 0
 
@@ -83,6 +85,7 @@ class FakeRunner:
         tokenizer: Tokenizer,
         costs: FakeCosts | None = None,
         script: Mapping[str, ScriptedText] | None = None,
+        other_texts: Sequence[str] = (STAND_IN_TEXT,),
         calls: list[FakeCall] | None = None,
     ) -> None:
         """Make a runner whose phases take their set time of ``clock``.
@@ -95,6 +98,7 @@ class FakeRunner:
             costs: of each phase; nothing costs anything by default.
             script: text by suffix prompt, as characters (an end token follows) or as tokens (repeated for
                 ever; None stands for logits that are not finite). A text has ``{observation_id}`` filled in.
+            other_texts: for all other prompts, in turn by observation id.
             calls: takes note of every call, for tests.
         """
         self.spec = spec
@@ -103,11 +107,12 @@ class FakeRunner:
         self._tokenizer = tokenizer
         self._costs = costs or FakeCosts()
         self._script = dict(script or {})
+        self._other_texts = tuple(other_texts)
         self._calls = calls
         self._jitter = np.random.default_rng(self._costs.seed)
         self._slots: dict[int, _Slot] = {}
         self._rows: dict[int, _Row] = {}
-        self._called: set[str] = set()
+        self._has_acted = False
         self._failures: deque[tuple[str, str]] = deque()
 
     def fail_next(self, verb: str, message: str = "made to fail") -> None:
@@ -179,7 +184,8 @@ class FakeRunner:
 
     def _scripted(self, row: BatchRow, inputs: ModelInputs) -> tuple[int | None, ...]:
         prompt = self._tokenizer.decode(list(row.new_token_ids))
-        text = self._script.get(prompt, "Frame {observation_id}. I am a stand-in and see nothing.")
+        other = self._other_texts[inputs.observation_id % len(self._other_texts)]
+        text = self._script.get(prompt, other)
         if not isinstance(text, str):
             return tuple(text)
         filled = text.replace("{observation_id}", str(inputs.observation_id))
@@ -191,9 +197,9 @@ class FakeRunner:
 
     def _spend(self, verb: str, cost_ns: int) -> None:
         """Let the call take its time, then fail if it was told to."""
-        if verb in ("prefill", "sample_actions") and verb not in self._called:
-            cost_ns += self._costs.first_call_ns
-        self._called.add(verb)
+        if verb == "sample_actions" and not self._has_acted:
+            cost_ns += self._costs.first_act_ns
+            self._has_acted = True
         if self._costs.jitter_ns and cost_ns:
             cost_ns += int(self._jitter.integers(0, self._costs.jitter_ns + 1))
         self._clock.sleep_until_ns(self._clock.now_ns() + cost_ns)

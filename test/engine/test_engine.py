@@ -7,7 +7,8 @@ from fakes import MS, EngineBench, budget, inputs, layout, request, spec
 
 from oxygen_ros.clock import SteadyClock
 from oxygen_ros.engine.budget import FixedSteps
-from oxygen_ros.engine.engine import Engine, EngineSettings
+from oxygen_ros.engine.engine import Engine
+from oxygen_ros.engine.settings import EngineSettings, TextRules
 from oxygen_ros.errors import ContractError, RunnerError
 from oxygen_ros.models.protocol import ExpertSpec
 from oxygen_ros.runners.fake import FakeCosts, FakeRunner
@@ -193,7 +194,7 @@ REFUSED = {
         request("x", "p" * 90, 8),
         "90 prompt tokens and 8 written ones need 97 places, a row has 96",
     ),
-    "max_tokens": (request("x", max_tokens=0), "max_tokens is 0, the least is 1"),
+    "max_tokens": (request("x", max_tokens=0), "max_tokens is 0, allowed are 1 to 97"),
     "sampling": (request("x", sampling=SamplingParams(temperature=NAN)), "temperature nan"),
     "priority": (request("x", priority=101), "priority 101 is outside -100..100"),
     "max_age": (request("x", max_age_ns=0), "max_age is 0 ns"),
@@ -213,6 +214,22 @@ def test_request_that_can_never_run_is_refused_with_its_reason_in_words(code):
     assert words in final.detail
     assert bench.engine.refusals() == {f"text_{code}": 1}
     assert bench.verbs() == ["prefill", "sample_actions"]
+
+
+def test_limits_of_the_configuration_are_refused_by_name():
+    rules = TextRules(max_prompt_tokens=4, max_tokens=10)
+    bench = EngineBench({"Q": "ok"}, settings=EngineSettings(rules=rules))
+    bench.engine.submit(request("long", "QQQQQ", 10))
+    bench.engine.submit(request("many", max_tokens=11))
+    bench.engine.submit(request("fits", max_tokens=10))
+    bench.frame()
+    assert bench.detail("long") == "too_long: 5 prompt tokens, the limit is 4"
+    assert bench.detail("many") == "max_tokens: max_tokens is 11, allowed are 1 to 10"
+    assert bench.reason("fits") is FinishReason.STOP
+    off = EngineBench(settings=EngineSettings(rules=TextRules(is_enabled=False)))
+    off.engine.submit(request("x"))
+    off.frame()
+    assert off.detail("x") == "text_off: text is switched off by configuration"
 
 
 def test_longest_request_that_fits_is_run():

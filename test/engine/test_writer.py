@@ -3,7 +3,8 @@
 import pytest
 from fakes import spec
 
-from oxygen_ros.engine.writer import TextRules, TextWriter
+from oxygen_ros.engine.settings import TextRules
+from oxygen_ros.engine.writer import TextWriter
 from oxygen_ros.text.byte_tokenizer import BEGIN_ID, END_ID, ByteTokenizer
 from oxygen_ros.types import FinishReason, SamplingParams
 

@@ -5,7 +5,7 @@ import pytest
 from fakes import COSTS, MS, SETTINGS, CycleBench, Source, observation, request, spec
 
 from oxygen_ros.engine.budget import FixedSteps
-from oxygen_ros.engine.engine import EngineSettings
+from oxygen_ros.engine.settings import EngineSettings
 from oxygen_ros.engine.tasks import TextTask, TextTasks
 from oxygen_ros.errors import ConfigError
 from oxygen_ros.models.protocol import ExpertSpec

@@ -24,6 +24,8 @@ from oxygen_ros.models.protocol import ModelInputs, ModelSpec, Tokenizer
 from oxygen_ros.runners.protocol import ModelRunner, WarmUp
 from oxygen_ros.types import FinishReason, FloatArray, MemoryUse, TextDelta, TextRequest
 
+__all__ = ["DecodeOutcome", "Engine", "EngineSettings"]
+
 
 @dataclass(frozen=True)
 class DecodeOutcome:

@@ -9,6 +9,8 @@ from oxygen_ros.text.detokenizer import IncrementalDetokenizer
 from oxygen_ros.text.stop_strings import StopStringFilter
 from oxygen_ros.types import FinishReason, SamplingParams
 
+__all__ = ["SILENT_HINT", "TextRules", "TextWriter"]
+
 SILENT_HINT = (
     "the checkpoint may have no trained language head, or the prompt may not be in its format: checkpoints "
     "trained on sub-task or other text beside actions speak, published pi0.5 action checkpoints may not"

@@ -32,7 +32,7 @@ class FakeCosts:
 
     Attributes:
         decode_ns, decode_token_ns: of a decode step: fixed part, and part per token fed.
-        first_act_ns: added to the first sampling of actions, as after a poor warm-up.
+        first_call_ns: added to the first sampling of actions, as after a poor warm-up.
         jitter_ns, seed: each call costs up to so much more, by a generator of its own.
     """
 
@@ -40,7 +40,7 @@ class FakeCosts:
     act_ns: int = 0
     decode_ns: int = 0
     decode_token_ns: int = 0
-    first_act_ns: int = 0
+    first_call_ns: int = 0
     jitter_ns: int = 0
     seed: int = 0
 
@@ -198,7 +198,7 @@ class FakeRunner:
     def _spend(self, verb: str, cost_ns: int) -> None:
         """Let the call take its time, then fail if it was told to."""
         if verb == "sample_actions" and not self._has_acted:
-            cost_ns += self._costs.first_act_ns
+            cost_ns += self._costs.first_call_ns
             self._has_acted = True
         if self._costs.jitter_ns and cost_ns:
             cost_ns += int(self._jitter.integers(0, self._costs.jitter_ns + 1))

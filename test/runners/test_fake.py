@@ -51,7 +51,7 @@ def test_warm_up_gives_the_set_costs_by_tokens_fed():
 
 
 def test_first_sampling_of_actions_costs_more_where_asked_for():
-    runner, clock = make(FakeCosts(act_ns=300 * MS, first_act_ns=400 * MS))
+    runner, clock = make(FakeCosts(act_ns=300 * MS, first_call_ns=400 * MS))
     runner.warm_up()
     runner.prefill(inputs(1), 0)
     ends = []

@@ -1,0 +1,67 @@
+"""Every number of the training recipe in one place, with the small one for smoke tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the tiny model is trained.
+
+    Attributes:
+        shards, shard_frames: files of expert frames, and rows in each.
+        warmup_steps, warmup_batch: the vision tower alone, on places.
+        joint_steps, batch, texts, flow_samples: everything together; the first ``texts`` observations of a
+            batch get one text, each observation ``flow_samples`` noise samples. Batches are per worker.
+        round_starts: shares of the joint training at which the model drives and the expert labels.
+        round_episodes: episodes per worker and round; ``expert_shares`` of their chunks driven by the expert.
+        rollout_share: share of a batch drawn from such frames, once there are any.
+        decay_start: share of the joint training after which the rate falls, linearly.
+    """
+
+    seed: int = 0
+    shards: int = 2
+    shard_frames: int = 16_000
+    warmup_steps: int = 600
+    warmup_batch: int = 48
+    joint_steps: int = 5_000
+    batch: int = 32
+    texts: int = 14
+    flow_samples: int = 3
+    muon_rate: float = 0.02
+    adam_rate: float = 2e-3
+    round_starts: tuple[float, ...] = (0.30, 0.42, 0.54, 0.66)
+    round_episodes: int = 64
+    round_worlds: int = 16
+    expert_shares: tuple[float, ...] = (0.3, 0.15, 0.1, 0.0)
+    rollout_share: float = 0.35
+    decay_start: float = 0.65
+    average_decay: float = 0.995
+    text_weight: float = 0.3
+    place_weight: float = 0.5
+    plan_weight: float = 0.5
+    save_every: int = 200
+    measure_every: int = 500
+
+
+def smoke_recipe(seed: int) -> Recipe:
+    """A recipe of seconds: every part runs, nothing is learned."""
+    return replace(
+        Recipe(),
+        seed=seed,
+        shards=1,
+        shard_frames=60,
+        warmup_steps=3,
+        warmup_batch=8,
+        joint_steps=4,
+        batch=4,
+        texts=2,
+        flow_samples=1,
+        round_starts=(0.5,),
+        round_episodes=2,
+        round_worlds=2,
+        expert_shares=(0.5,),
+        save_every=2,
+        measure_every=1000,
+    )

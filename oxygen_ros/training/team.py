@@ -1,0 +1,77 @@
+"""One to a few training processes on one machine that average their gradients.
+
+Every member holds the same weights and draws its own data; one member alone needs no communication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as distributed
+from torch import Tensor
+from torch.multiprocessing.spawn import spawn
+
+
+class Team:
+    """The members and what they say to each other. All calls are made by all members, in the same order."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        self.size = size
+
+    @property
+    def is_leader(self) -> bool:
+        """True in the one member that writes files and logs."""
+        return self.rank == 0
+
+    def average_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Replace every gradient by its mean over the members."""
+        if self.size == 1:
+            return
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in gradients])
+        distributed.all_reduce(flat)
+        flat /= self.size
+        first = 0
+        for gradient in gradients:
+            gradient.copy_(flat[first : first + gradient.numel()].view_as(gradient))
+            first += gradient.numel()
+
+    def agree(self, value: float) -> float:
+        """The leader's ``value``, for all."""
+        if self.size == 1:
+            return value
+        shared = torch.tensor([value], dtype=torch.float64)
+        distributed.broadcast(shared, src=0)
+        return float(shared.item())
+
+    def gather(self, value: Any) -> list[Any]:
+        """What every member has, for all."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        distributed.all_gather_object(values, value)
+        return values
+
+
+def run_team(work: Callable[..., None], size: int, rendezvous: Path, *arguments: Any) -> None:
+    """Call ``work(team, *arguments)`` in ``size`` processes; in this one when ``size`` is 1."""
+    if size == 1:
+        work(Team(0, 1), *arguments)
+        return
+    rendezvous.unlink(missing_ok=True)
+    spawn(_member, (work, size, str(rendezvous.absolute()), arguments), nprocs=size)  # type: ignore[no-untyped-call]
+
+
+def _member(
+    rank: int, work: Callable[..., None], size: int, rendezvous: str, arguments: tuple[Any, ...]
+) -> None:
+    distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
+    torch.set_num_threads(1)
+    try:
+        work(Team(rank, size), *arguments)
+    finally:
+        distributed.destroy_process_group()

@@ -13,7 +13,7 @@ from oxygen_ros.engine.engine import Engine
 from oxygen_ros.engine.settings import EngineSettings
 from oxygen_ros.engine.tasks import TextTasks
 from oxygen_ros.kv.layout import KVLayout
-from oxygen_ros.models.protocol import ExpertSpec, ModelInputs, ModelSpec
+from oxygen_ros.models.protocol import ExpertSpec, ModelInputs, ModelSpec, Tokenizer
 from oxygen_ros.runners.fake import FakeCall, FakeCosts, FakeRunner, ScriptedText
 from oxygen_ros.runners.fake_processor import PassThroughProcessor
 from oxygen_ros.runtime.control_cycle import ControlCycle, CycleSettings, Numbering
@@ -92,10 +92,11 @@ class EngineBench:
         costs: FakeCosts | None = None,
         model: ModelSpec | None = None,
         memory: KVLayout | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
         self.clock = SimClock()
         self.calls: list[FakeCall] = []
-        self.tokenizer = ByteTokenizer()
+        self.tokenizer = tokenizer or ByteTokenizer()
         self.runner = FakeRunner(
             model or spec(), memory or layout(), self.clock, self.tokenizer, costs, script, calls=self.calls
         )

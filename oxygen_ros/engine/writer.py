@@ -12,8 +12,8 @@ from oxygen_ros.types import FinishReason, SamplingParams
 __all__ = ["SILENT_HINT", "TextRules", "TextWriter"]
 
 SILENT_HINT = (
-    "the checkpoint may have no trained language head, or the prompt may not be in its format: checkpoints "
-    "trained on sub-task or other text beside actions speak, published pi0.5 action checkpoints may not"
+    "the checkpoint may have no trained language head, or the prompt is not in its format; known to speak "
+    "are checkpoints trained on text beside actions (pi05_o2_*), published pi0.5 action checkpoints may not"
 )
 
 

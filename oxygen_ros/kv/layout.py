@@ -47,3 +47,12 @@ class KVLayout:
     def total_bytes(self) -> int:
         """Everything that is allocated at configure."""
         return self.num_prefixes * self.prefix_bytes + self.num_rows * self.row_bytes
+
+    def in_words(self) -> str:
+        """One line for the log: how much memory, and what it is made of."""
+        return (
+            f"KV memory {self.total_bytes / 2**20:.1f} MiB: {self.num_prefixes} prefixes of "
+            f"{self.prefix_capacity} tokens and {self.num_rows} text rows of {self.row_capacity} tokens, "
+            f"{self.bytes_per_token} bytes per token ({self.num_layers} layers, {self.num_kv_heads} KV heads "
+            f"of {self.head_dim}, {self.dtype})"
+        )

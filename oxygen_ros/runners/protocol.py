@@ -6,6 +6,7 @@ and which text row to use. All calls come from one thread, the control thread.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -44,7 +45,8 @@ class BatchRow:
 class WarmUp:
     """Cost of each phase as measured before the first cycle, in nanoseconds of steady time.
 
-    ``decode_step_ns`` is by number of rows: one entry per bucket the runner declares.
+    ``decode_step_ns`` is by number of tokens fed: one per row, more where a row begins with its suffix
+    prompt. One entry per bucket the runner declares.
     """
 
     device: str
@@ -53,6 +55,20 @@ class WarmUp:
     prefill_ns: tuple[int, ...]
     act_ns: tuple[int, ...]
     decode_step_ns: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def in_words(self) -> str:
+        """One line for the log: what runs where, and the median and 99th percentile of each phase."""
+        phases = {"prefill": self.prefill_ns, "actions": self.act_ns}
+        phases |= {f"decode of {n}": costs for n, costs in sorted(self.decode_step_ns.items())}
+        costs = ", ".join(f"{name} {_p50_p99_ms(costs)}" for name, costs in phases.items() if costs)
+        runs = len(self.prefill_ns)
+        return f"{self.backend} on {self.device}, {self.dtype}; p50/p99 ms of {runs} warm runs: {costs}"
+
+
+def _p50_p99_ms(costs_ns: Sequence[int]) -> str:
+    ordered = sorted(costs_ns)
+    ranks = (math.ceil(share * len(ordered)) - 1 for share in (0.5, 0.99))
+    return "/".join(f"{ordered[rank] / 1e6:.1f}" for rank in ranks)
 
 
 class ModelRunner(Protocol):

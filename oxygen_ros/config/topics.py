@@ -26,5 +26,8 @@ class TopicsConfig:
     player_chunk: str = parameter("oxygen_node/action_chunk", help="Player, in: the brain's chunks.")
     joint_command: str = parameter("~/joint_command", help="Player, out: commands to the robot.")
     player_state: str = parameter("~/state", help="Player, out: what it plays (PlayerState).")
+    player_feedback: str = parameter(
+        "action_player/state", help="Brain, in: the player's state; delays are counted in its played actions."
+    )
     stop: str = parameter("~/stop", help="Player, in: stop at once and stay stopped.")
     reset: str = parameter("~/reset", help="Player, service: leave the stopped state.")

@@ -142,6 +142,11 @@ class Inbox:
             self._cancelled += ids
             return len(ids)
 
+    def is_alive(self, request_id: str) -> bool:
+        """True while a text of this id has not ended."""
+        with self._lock:
+            return request_id in self._alive
+
     def take(self) -> tuple[list[Submission], list[str]]:
         """New submissions and the ids to be cancelled, both in order. Control thread."""
         with self._lock:

@@ -80,6 +80,10 @@ class Engine:
         """
         return self._texts.cancel(request_id, task)
 
+    def is_alive(self, request_id: str) -> bool:
+        """True while a text of this id has not ended: its final delta is still to come."""
+        return self._texts.is_alive(request_id)
+
     def refusals(self) -> dict[str, int]:
         """Text requests refused since the start, by kind."""
         return self._texts.refusals()

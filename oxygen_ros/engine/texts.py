@@ -55,6 +55,10 @@ class LivingTexts:
         """See ``Engine.cancel``."""
         return self._inbox.cancel(request_id, task)
 
+    def is_alive(self, request_id: str) -> bool:
+        """See ``Engine.is_alive``."""
+        return self._inbox.is_alive(request_id)
+
     def refusals(self) -> dict[str, int]:
         """Requests refused since the start, by kind."""
         return self._inbox.refusals()

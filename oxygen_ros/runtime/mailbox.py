@@ -55,6 +55,7 @@ class Mailbox:
         ros_now_ns: Callable[[], int],
         refusals: Refusals,
         say: Callable[[str], None],
+        last_id: int = 0,
     ) -> None:
         """Start empty.
 
@@ -65,6 +66,7 @@ class Mailbox:
             ros_now_ns: ROS time; 0 while it is not known.
             refusals: where refusals are counted.
             say: takes remarks for the log: each trouble when it begins and when it is over, throttled.
+            last_id: number of the last observation of an earlier mailbox: numbers never repeat.
         """
         self.rules = rules
         self.num_decodes = 0
@@ -87,7 +89,7 @@ class Mailbox:
         self._troubled: set[tuple[str, str]] = set()
         self._throttle = Throttle(clock)
         self._has_been_ready = False
-        self._last_id = 0
+        self.last_id = last_id
 
     # I/O thread -------------------------------------------------------------------------------------
 
@@ -171,10 +173,10 @@ class Mailbox:
             status = CycleStatus.HOLDING if self._has_been_ready else CycleStatus.WAITING
             return NotReady(status, in_words(troubles))
         self._has_been_ready = True
-        self._last_id += 1
+        self.last_id += 1
         stamps = [sample.time_ns(self.rules.sync) for sample in pictures.values()]
         return Observation(
-            observation_id=self._last_id,
+            observation_id=self.last_id,
             stamp_ns=min(stamps, default=now.ros_ns),
             images=MappingProxyType(images),
             state=self._joints.state(joints),
@@ -185,6 +187,10 @@ class Mailbox:
     def refusals(self) -> dict[str, int]:
         """Inputs refused since the start, by kind."""
         return self._refusals.counts()
+
+    def positions(self) -> dict[str, float]:
+        """Where the joints are, by name, as far as they have been heard."""
+        return {name: sample.payload.positions[name] for name, sample in self._joints.snapshot().items()}
 
     def rates_hz(self) -> dict[str, float]:
         """Messages per second by stream name."""

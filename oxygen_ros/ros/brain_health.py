@@ -1,0 +1,107 @@
+"""What the brain's diagnostics say: the cycle, the inputs, the model. Fed by reports; asked once a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diagnostic_msgs.msg import DiagnosticStatus
+
+from oxygen_ros.assembly import Brain
+from oxygen_ros.clock import Clock
+from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, status, worst
+from oxygen_ros.ros.sensors import QosWatch
+from oxygen_ros.runtime.mailbox import Mailbox
+from oxygen_ros.types import CycleReport, CycleStatus
+
+_PAGE_BYTES = 4096
+_LEVELS = {
+    CycleStatus.ACTED: OK,
+    CycleStatus.WAITING: WARN,
+    CycleStatus.HOLDING: WARN,
+    CycleStatus.FAILED: ERROR,
+}
+
+
+class BrainHealth:
+    """Keeps the newest report and sums since the last time it was asked."""
+
+    def __init__(self, name: str, brain: Brain, mailbox: Mailbox, watch: QosWatch, clock: Clock) -> None:
+        self._name = name
+        self._brain = brain
+        self._mailbox = mailbox
+        self._watch = watch
+        self._clock = clock
+        self._asked_ns = clock.now_ns()
+        self._misses_told = 0
+        self._num_tokens = self._num_cycles = 0
+        self.report: CycleReport | None = None
+
+    def note(self, report: CycleReport) -> None:
+        """Take in one report. Control thread."""
+        self.report = report
+        self._num_tokens += report.text_tokens
+        self._num_cycles += 1
+
+    def lines(self) -> list[DiagnosticStatus]:
+        """Health now."""
+        return [self._cycle(), self._inputs(), self._model()]
+
+    def _cycle(self) -> DiagnosticStatus:
+        now_ns = self._clock.now_ns()
+        seconds = max(1e-3, (now_ns - self._asked_ns) / 1e9)
+        rate_hz, tokens_per_s = self._num_cycles / seconds, self._num_tokens / seconds
+        self._asked_ns, self._num_tokens, self._num_cycles = now_ns, 0, 0
+        name, report = f"{self._name}: cycle", self.report
+        if report is None:
+            return status(name, WARN, "no cycle yet")
+        is_missing = report.deadline_misses > self._misses_told
+        self._misses_told = report.deadline_misses
+        message = report.reason or ("deadline missed" if is_missing else "acting")
+        values = {
+            "cycle_id": report.cycle_id,
+            "rate_hz": rate_hz,
+            "period_ms": report.period_ns / 1e6,
+            "action_latency_ms": report.action_latency_ns / 1e6,
+            "slack_ms": report.slack_ns / 1e6,
+            "deadline_misses": report.deadline_misses,
+            "decode_steps": report.decode_steps,
+            "tokens_per_s": tokens_per_s,
+            "texts_waiting": report.texts_waiting,
+            "text_rows": f"{report.memory.rows_used}/{report.memory.rows_total}",
+            "prefixes": f"{report.memory.prefixes_used}/{report.memory.prefixes_total}",
+            "kv_bytes": report.memory.kv_bytes,
+            "resident_mb": resident_mb(),
+        }
+        values |= {f"refused_{kind}": count for kind, count in sorted(report.refusals.items())}
+        return status(name, worst((_LEVELS[report.status], WARN if is_missing else OK)), message, values)
+
+    def _inputs(self) -> DiagnosticStatus:
+        rates, slow = self._mailbox.rates_hz(), []
+        rules = self._mailbox.rules
+        for rule in (*rules.cameras.values(), *rules.joint_sources.values()):
+            if rates[rule.name] < rule.expected_rate_hz / 2:
+                slow.append(f"{rule.name} at {rates[rule.name]:.1f} Hz of {rule.expected_rate_hz:g}")
+        problems = list(self._watch.problems.values())
+        level = ERROR if problems else WARN if slow else OK
+        message = "; ".join((*problems, *slow)) or "all streams as expected"
+        values = {f"rx_rate {name}": rate for name, rate in rates.items()}
+        return status(
+            f"{self._name}: inputs", level, message, values | {"decodes": self._mailbox.num_decodes}
+        )
+
+    def _model(self) -> DiagnosticStatus:
+        warm = self._brain.warm_up
+        values = {"device": warm.device, "dtype": warm.dtype, "backend": warm.backend}
+        message = (
+            "stand-in: no model is behind the actions and texts" if self._brain.is_stand_in else "loaded"
+        )
+        return status(f"{self._name}: model", OK, message, values)
+
+
+def resident_mb() -> float:
+    """Resident memory of this process in MiB; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0.0
+    return pages * _PAGE_BYTES / 2**20

@@ -1,0 +1,31 @@
+"""Frees what was made on a node since a certain moment, so that nobody has to keep lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNodeMixin
+from rclpy.node import Node
+
+
+class EntityMark:
+    """Remembers the publishers, subscriptions and services that a node has when this is made."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._lasting = set(self._entities())
+
+    def destroy_newer(self) -> None:
+        """Destroy those that were made since."""
+        node = self._node
+        for publisher in [p for p in node.publishers if p not in self._lasting]:
+            if isinstance(node, LifecycleNodeMixin):
+                node._managed_entities.discard(publisher)
+            node.destroy_publisher(publisher)
+        for subscription in [s for s in node.subscriptions if s not in self._lasting]:
+            node.destroy_subscription(subscription)
+        for service in [s for s in node.services if s not in self._lasting]:
+            node.destroy_service(service)
+
+    def _entities(self) -> list[Any]:
+        return [*self._node.publishers, *self._node.subscriptions, *self._node.services]

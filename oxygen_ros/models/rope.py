@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class RopeTable:
-    """Cosines and signed sines by position, [num_positions, head_dim].
+    """Cosines and signed sines by position, [num_positions, 1, head_dim]: the middle is for the heads.
 
     The sine of the first half is negated, so that rotating is ``x * cos + roll(x) * sin``.
     """
@@ -35,12 +35,12 @@ def make_rope_table(
     angles = torch.outer(torch.arange(num_positions).float(), 1.0 / theta**exponents)
     cos, sin = angles.cos(), angles.sin()
     return RopeTable(
-        torch.cat([cos, cos], dim=1).to(device, dtype),
-        torch.cat([-sin, sin], dim=1).to(device, dtype),
+        torch.cat([cos, cos], dim=1)[:, None].to(device, dtype),
+        torch.cat([-sin, sin], dim=1)[:, None].to(device, dtype),
     )
 
 
 def apply_rope(x: Tensor, rope: RopeTable) -> Tensor:
     """Rotate ``x`` [T, H, D] by the table's T rows."""
     rolled = x.roll(x.shape[-1] // 2, dims=-1)
-    return torch.addcmul(x * rope.cos[:, None], rolled, rope.sin[:, None])
+    return torch.addcmul(x * rope.cos, rolled, rope.sin)

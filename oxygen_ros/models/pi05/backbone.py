@@ -16,7 +16,7 @@ from oxygen_ros.models.pi05.config import AttentionMode, Pi05Config
 from oxygen_ros.models.pi05.gemma import gated_mlp, project_last_kv, project_last_query, project_qkv
 from oxygen_ros.models.pi05.weights import BackboneWeights, GemmaLayer
 from oxygen_ros.models.rope import RopeTable
-from oxygen_ros.models.text_attention import attend_text
+from oxygen_ros.models.text_attention import attend_text, memory_views
 from oxygen_ros.models.text_batch import TextBatch
 
 
@@ -49,16 +49,17 @@ def prefill(
     num_tokens = x.shape[0]
     size, eps = config.vlm, config.rms_norm_eps
     text_bias = _text_bias(config, x, num_image_tokens)
-    *inner, last = enumerate(weights.layers)
-    for index, layer in inner if not is_every_row_wanted else [*inner, last]:
+    slots = zip(kv.k[:, :, :num_tokens].unbind(0), kv.v[:, :, :num_tokens].unbind(0), strict=True)
+    *inner, last = zip(weights.layers, slots, strict=True)
+    for layer, slot in inner if not is_every_row_wanted else [*inner, last]:
         q, k, v = project_qkv(layer, size, rms_norm(x, layer.norms[0], eps), rope)
-        keys, values = _store(kv, index, k, v)
+        keys, values = _store(slot, k, v)
         attended = _attend_prefix(q, keys, values, num_image_tokens, text_bias)
         x = _finish_layer(layer, x, attended, eps)
     if not is_every_row_wanted:
-        index, layer = last
+        layer, slot = last
         normed = rms_norm(x, layer.norms[0], eps)
-        keys, values = _store(kv, index, *project_last_kv(layer, size, normed, rope))
+        keys, values = _store(slot, *project_last_kv(layer, size, normed, rope))
         end = rope.rows(num_tokens - 1, num_tokens)
         q = project_last_query(layer, size, normed[-1:], end)
         attended = unfold_heads(attend(fold_heads(q, size.num_kv_heads), keys, values), 1)
@@ -66,9 +67,9 @@ def prefill(
     return rms_norm(x, weights.norm, eps)
 
 
-def _store(kv: PrefixKV, index: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Write k, v [T, K, D] of layer ``index``; views [K, T, D] of what was written."""
-    keys, values = kv.k[index, :, : k.shape[0]], kv.v[index, :, : v.shape[0]]
+def _store(slot: tuple[Tensor, Tensor], k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Write k, v [T, K, D] into the views [K, T, D] of one layer, and give these."""
+    keys, values = slot
     keys.copy_(k.transpose(0, 1))
     values.copy_(v.transpose(0, 1))
     return keys, values
@@ -123,10 +124,12 @@ def text_step(
     """
     size, eps = config.vlm, config.rms_norm_eps
     x = embed_tokens(weights, token_ids)
+    views = memory_views(batch, memory)
+    row_k, row_v = memory.row_k.unbind(0), memory.row_v.unbind(0)
     for index, layer in enumerate(weights.layers):
         q, k, v = project_qkv(layer, size, rms_norm(x, layer.norms[0], eps), rope)
-        memory.row_k[index][batch.rows, :, batch.suffix_index] = k
-        memory.row_v[index][batch.rows, :, batch.suffix_index] = v
-        attended = attend_text(q, index, batch, memory)
+        row_k[index][batch.rows, :, batch.suffix_index] = k
+        row_v[index][batch.rows, :, batch.suffix_index] = v
+        attended = attend_text(q, index, batch, views)
         x = _finish_layer(layer, x, attended, eps)
     return rms_norm(x[batch.last], weights.norm, eps)

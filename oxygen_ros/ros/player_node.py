@@ -1,0 +1,179 @@
+"""The hand: plays action chunks at the action rate, within limits, and holds when none are left.
+
+A process of its own, so that nothing the brain does can delay a command. One thread, the executor's; the main
+thread waits for signals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.publisher import Publisher
+from rclpy.timer import Timer
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Empty
+from std_srvs.srv import Trigger
+
+from oxygen_ros.config import OxygenConfig
+from oxygen_ros.errors import ContractError
+from oxygen_ros.msg import ActionChunk as ActionChunkMessage
+from oxygen_ros.msg import PlayerState
+from oxygen_ros.ros import qos
+from oxygen_ros.ros.command_outlet import CommandOutlet
+from oxygen_ros.ros.conversions import from_chunk_message, to_player_state
+from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, status
+from oxygen_ros.ros.managed_node import ManagedNode
+from oxygen_ros.ros.node_clock import NodeClock
+from oxygen_ros.ros.sensors import JointTopics, QosWatch
+from oxygen_ros.runtime.playback import Mode, PlayerSettings, PlayerStatus
+from oxygen_ros.runtime.player import ChunkPlayer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What configure makes."""
+
+    config: OxygenConfig
+    player: ChunkPlayer
+    commands: CommandOutlet
+    state: Publisher
+    watch: QosWatch
+
+
+class ActionPlayer(ManagedNode):
+    """Sends one action per tick while active and fed."""
+
+    def __init__(self, name: str = "action_player", **kwargs: Any) -> None:
+        """See ``ManagedNode``."""
+        self._parts: Parts | None = None
+        self._timer: Timer | None = None
+        self._told: PlayerStatus | None = None
+        super().__init__(name, **kwargs)
+
+    def set_up(self, config: OxygenConfig, prepared: Any) -> None:
+        """Make the player and its topics."""
+        player = ChunkPlayer(
+            PlayerSettings.of(config), NodeClock(self, self.steady), self.now_ns, self.refusals
+        )
+        watch = QosWatch(self)
+        topics = config.topics
+        depth = 2 * len(config.model.experts)
+        self.create_subscription(ActionChunkMessage, topics.player_chunk, self._on_chunk, qos.newest(depth))
+        self.create_subscription(Empty, topics.stop, self._on_stop, qos.newest())
+        self.create_service(Trigger, topics.reset, self._on_reset)
+        JointTopics(self, config, watch, self._on_joints)
+        self._parts = Parts(
+            config=config,
+            player=player,
+            commands=CommandOutlet(self, config, player),
+            state=self.create_lifecycle_publisher(PlayerState, topics.player_state, qos.newest(10)),
+            watch=watch,
+        )
+        if not config.enable_control:
+            self.get_logger().warning("Dry run: nothing goes to the robot (enable_control is false).")
+
+    def start(self) -> None:
+        """Begin to tick."""
+        parts = self._must_have_parts()
+        self._told = None
+        period_s = parts.config.cycle.action_dt_ns / 1e9
+        group = MutuallyExclusiveCallbackGroup()
+        self._timer = self.create_timer(period_s, self._on_tick, callback_group=group)
+
+    def stop(self, reason: str) -> None:
+        """Hold, and tick no more."""
+        if self._timer is None:
+            return
+        self.destroy_timer(self._timer)
+        self._timer = None
+        self._rest(reason)
+
+    def tear_down(self) -> None:
+        """Let go of the player."""
+        self._parts = None
+
+    def on_clock_jump(self, description: str) -> None:
+        """Chunks of another time are not played."""
+        if self.is_active and self._parts is not None:
+            self._rest(description)
+
+    def diagnose(self) -> list[DiagnosticStatus]:
+        """What the player does, once configured."""
+        if self._parts is None:
+            return []
+        player = self._parts.player
+        now = player.status()
+        is_lost = player.is_brain_silent and now.mode in (Mode.PLAYING, Mode.HOLDING)
+        if problems := list(self._parts.watch.problems.values()):
+            level, message = ERROR, "; ".join(problems)
+        elif is_lost and self.is_active:
+            level, message = ERROR, f"no chunk for more than {player.settings.brain_timeout_ns / 1e9:g} s"
+        else:
+            level, message = OK if now.mode is Mode.PLAYING else WARN, now.reason or "playing"
+        values = {
+            "mode": now.mode.name.lower(),
+            "control_enabled": self._parts.commands.is_enabled,
+            "chunk_id": now.chunk_id,
+            "actions_played": now.actions_played,
+            "ticks_missed": now.ticks_missed,
+            "steps_clamped": now.steps_clamped,
+            "delay_actions": player.delay.num_actions,
+        }
+        values |= {f"refused_{kind}": count for kind, count in sorted(self.refusals.counts().items())}
+        name = self.get_fully_qualified_name().strip("/")
+        return [status(f"{name}: player", level, message, values)]
+
+    def _on_tick(self) -> None:
+        parts = self._must_have_parts()
+        missed_before = parts.player.status().ticks_missed
+        sent = parts.player.tick()
+        if sent is not None:
+            parts.commands.send(sent)
+        now = parts.player.status()
+        if now.mode is Mode.PLAYING and now.ticks_missed > missed_before and self._timer is not None:
+            self._timer.reset()  # a full period from here: the old phase would bring two actions too close
+        if now != self._told:
+            self._tell(now)
+
+    def _on_chunk(self, message: ActionChunkMessage) -> None:
+        if not self.is_active:
+            return
+        try:
+            self._must_have_parts().player.offer(from_chunk_message(message))
+        except ContractError as error:
+            self.refusals.add(error.code, "chunk", f"chunk {message.chunk_id}: {error.message}")
+
+    def _on_joints(self, source: str, message: JointState) -> None:
+        parts = self._must_have_parts()
+        prefix = parts.config.robot.joint_topics[source].name_prefix
+        names = [prefix + name for name in message.name] if prefix else message.name
+        parts.player.put_measured(names, message.position)
+
+    def _on_stop(self, _: Empty) -> None:
+        self.get_logger().error("stop: holding until the reset service is called")
+        parts = self._must_have_parts()
+        parts.player.stop("stop topic")
+        self.publish_diagnostics()
+
+    def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._must_have_parts().player.reset()
+        response.success, response.message = True, "waiting for a chunk"
+        return response
+
+    def _rest(self, reason: str) -> None:
+        parts = self._must_have_parts()
+        if (hold := parts.player.rest(reason)) is not None:
+            parts.commands.send(hold)
+        self._tell(parts.player.status())
+
+    def _tell(self, now: PlayerStatus) -> None:
+        self._told = now
+        parts = self._must_have_parts()
+        parts.state.publish(to_player_state(now, parts.commands.is_enabled, self.now_ns()))
+
+    def _must_have_parts(self) -> Parts:
+        assert self._parts is not None
+        return self._parts

@@ -1,4 +1,4 @@
-"""Commands on their way to the robot, in the form that its controller takes. In a dry run nothing goes out."""
+"""Commands on their way to the robot, in the form its controller takes. In a dry run nothing goes out."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from numpy.typing import NDArray
-from sensor_msgs.msg import Image, JointState
+from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -130,6 +130,17 @@ def to_image(image: ImageArray, stamp_ns: int, frame_id: str = "") -> Image:
         encoding="rgb8",
         step=3 * width,
         data=data,
+    )
+
+
+def to_jpeg(image: ImageArray, stamp_ns: int, frame_id: str = "", quality: int = 90) -> CompressedImage:
+    """RGB uint8 [H, W, 3] as a JPEG message. Needs OpenCV."""
+    import cv2
+
+    _, encoded = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
+    header = Header(stamp=to_time(stamp_ns), frame_id=frame_id)
+    return CompressedImage(
+        header=header, format="rgb8; jpeg compressed bgr8", data=array("B", encoded.tobytes())
     )
 
 

@@ -102,9 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stage.end()
     if fallen:
         stage.screen.say(fallen, "warning")
-    stage.screen.table(
-        CLOCK.now_ns() - begin, {f"{name} exit code": str(code) for name, code in codes.items()}
-    )
+    exits = {f"{name} exit code": str(code) for name, code in codes.items()}
+    stage.screen.table((CLOCK.now_ns() - begin_ns) / 1e9, exits)
     stage.screen.say(STAND_IN, "warning")
     is_good = not stage.screen.missing and not fallen and all(code == 0 for code in codes.values())
     return 0 if is_good else 1

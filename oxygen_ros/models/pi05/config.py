@@ -23,6 +23,15 @@ class AttentionMode(enum.Enum):
     """Images see images; text sees images and earlier text (OxyGen's fork)."""
 
 
+class ActionHead(enum.Enum):
+    """How an expert learns of time and state: what pi0 and pi0.5 do differently."""
+
+    PI05 = "pi05"
+    """Time conditions every norm; the state is text in the prompt."""
+    PI0 = "pi0"
+    """Time is mixed into the action tokens; one token before them is the state; norms are plain."""
+
+
 @dataclass(frozen=True)
 class GemmaSize:
     """Sizes of a Gemma stack: the language backbone or an action expert."""
@@ -62,12 +71,23 @@ SIGLIP_SO400M = VisionSize(1152, 27, 16, 4304, 224, 14)
 
 @dataclass(frozen=True)
 class ExpertConfig:
-    """One action expert. The first is stored under openpi's names, further ones under ``experts.<name>``."""
+    """One action expert. The first is stored under openpi's names, further ones under ``experts.<name>``.
+
+    Attributes:
+        state_dim: width of the state that a pi0 head takes; 0 for pi0.5.
+    """
 
     name: str
     size: GemmaSize
     horizon: int
     action_dim: int
+    head: ActionHead = ActionHead.PI05
+    state_dim: int = 0
+
+    @property
+    def num_state_tokens(self) -> int:
+        """Tokens before the action tokens."""
+        return int(self.head is ActionHead.PI0)
 
 
 @dataclass(frozen=True)
@@ -125,9 +145,14 @@ class Pi05Config:
         return len(self.cameras) * self.vision.num_tokens + self.max_token_len
 
     @property
-    def max_horizon(self) -> int:
-        """Longest action suffix of any expert."""
-        return max(expert.horizon for expert in self.experts)
+    def max_suffix_tokens(self) -> int:
+        """Longest suffix of any expert: actions, and the state where it is a token."""
+        return max(expert.horizon + expert.num_state_tokens for expert in self.experts)
+
+    @property
+    def takes_state(self) -> bool:
+        """True if an expert reads the state as numbers."""
+        return any(expert.num_state_tokens for expert in self.experts)
 
     def expert(self, name: str) -> ExpertConfig:
         """Expert of that name.

@@ -12,6 +12,7 @@ from oxygen_ros.models.pi05.config import (
     CAMERAS,
     GEMMA_SIZES,
     SIGLIP_SO400M,
+    ActionHead,
     AttentionMode,
     ExpertConfig,
     GemmaSize,
@@ -135,11 +136,14 @@ def config_from_shapes(
             image_size=round(num_patches**0.5) * patch[2],
             patch_size=patch[2],
         )
+        is_pi0 = "time_mlp_in.weight" not in shapes and "state_proj.weight" in shapes
         expert = ExpertConfig(
             DEFAULT_EXPERT,
             _gemma_from_shapes(shapes, expert_prefix, num_kv_heads),
             horizon,
             shapes["action_in_proj.weight"][1],
+            head=ActionHead.PI0 if is_pi0 else ActionHead.PI05,
+            state_dim=shapes["state_proj.weight"][1] if is_pi0 else 0,
         )
         vlm = _gemma_from_shapes(shapes, LANGUAGE, num_kv_heads)
     except KeyError as missing:

@@ -17,7 +17,7 @@ from oxygen_ros.models.attention import attend, fold_heads, unfold_heads
 from oxygen_ros.models.norm import modulated_rms_norm
 from oxygen_ros.models.pi05.config import ExpertConfig, Pi05Config
 from oxygen_ros.models.pi05.gemma import gated_mlp, project_qkv
-from oxygen_ros.models.pi05.weights import ConditioningWeights, ExpertWeights
+from oxygen_ros.models.pi05.weights import ConditioningWeights, ExpertWeights, GemmaLayer
 from oxygen_ros.models.rope import RopeTable
 
 
@@ -56,6 +56,7 @@ def denoise_step(
     rope: RopeTable,
     kv: PrefixKV,
     num_prefix_tokens: int,
+    time_row: Tensor | None = None,
 ) -> Tensor:
     """Velocity float32 [H, action_dim] at ``x_t`` of that shape.
 
@@ -63,21 +64,43 @@ def denoise_step(
         modulation: [norms, 3, W] of this step's time.
         rope: rows of the positions behind the prefix.
         kv: slot of the prefix; tokens ``num_prefix_tokens`` .. + H - 1 are overwritten.
+        num_prefix_tokens: tokens before the action tokens; for pi0 the state token is one of them.
+        time_row: this step's row of ``pi0.time_rows``; None for pi0.5.
     """
-    size, eps = expert.size, config.expert_rms_norm_eps
-    end = num_prefix_tokens + expert.horizon
-    x = weights.action_in(x_t.to(config.dtypes.action)).to(config.dtypes.model)
+    embedded = weights.action_in(x_t.to(config.dtypes.action))
+    if weights.pi0 is not None and time_row is not None:
+        embedded = weights.pi0.mix_out(F.silu(weights.pi0.mix_action(embedded) + time_row))
+    x = embedded.to(config.dtypes.model)
+    x = run_layers(weights.layers, config, expert, x, modulation, rope, kv, num_prefix_tokens)
+    scale, shift, _ = modulation[-1]
+    out = modulated_rms_norm(x, scale, shift, config.expert_rms_norm_eps).to(config.dtypes.action)
+    return weights.action_out(out).float()
+
+
+def run_layers(
+    layers: tuple[GemmaLayer, ...],
+    config: Pi05Config,
+    expert: ExpertConfig,
+    x: Tensor,
+    modulation: Tensor,
+    rope: RopeTable,
+    kv: PrefixKV,
+    start: int,
+) -> Tensor:
+    """Run ``x`` [T, W] through an expert's layers; its keys and values go to tokens ``start`` on.
+
+    Every row sees all tokens of the slot before ``start`` and all of its own block.
+    """
+    size, eps, end = expert.size, config.expert_rms_norm_eps, start + x.shape[0]
     gates = modulation[:, 2].to(x.dtype)
-    for index, layer in enumerate(weights.layers):
+    for index, layer in enumerate(layers):
         scale, shift, _ = modulation[2 * index]
         q, k, v = project_qkv(layer, size, modulated_rms_norm(x, scale, shift, eps), rope)
-        kv.k[index, :, num_prefix_tokens:end].copy_(k.transpose(0, 1))
-        kv.v[index, :, num_prefix_tokens:end].copy_(v.transpose(0, 1))
+        kv.k[index, :, start:end].copy_(k.transpose(0, 1))
+        kv.v[index, :, start:end].copy_(v.transpose(0, 1))
         attended = attend(fold_heads(q, size.num_kv_heads), kv.k[index, :, :end], kv.v[index, :, :end])
-        x = torch.addcmul(x, gates[2 * index], layer.o(unfold_heads(attended, expert.horizon)))
+        x = torch.addcmul(x, gates[2 * index], layer.o(unfold_heads(attended, x.shape[0])))
         scale, shift, _ = modulation[2 * index + 1]
         normed = modulated_rms_norm(x, scale, shift, eps)
         x = torch.addcmul(x, gates[2 * index + 1], gated_mlp(layer, normed))
-    scale, shift, _ = modulation[-1]
-    out = modulated_rms_norm(x, scale, shift, eps).to(config.dtypes.action)
-    return weights.action_out(out).float()
+    return x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from oxygen_ros.models.flow_matching import integrate, step_times
 from oxygen_ros.models.pi05 import backbone
 from oxygen_ros.models.pi05.config import ExpertConfig, Pi05Config
 from oxygen_ros.models.pi05.expert import denoise_step, modulations
+from oxygen_ros.models.pi05.pi0 import plain_modulations, time_rows, write_state_token
 from oxygen_ros.models.pi05.vision import encode_images
 from oxygen_ros.models.pi05.weights import Pi05Weights, build_weights, linears
 from oxygen_ros.models.protocol import ExpertSpec, ModelSpec
@@ -38,6 +40,7 @@ class Pi05Model:
         self._modulations = {
             expert.name: self._modulation_table(expert, weights) for expert in config.experts
         }
+        self._time_rows = {expert.name: self._time_table(expert) for expert in config.experts}
         self._rope = self._rope_table(config.rope_theta)
         self._expert_rope = self._rope_table(config.expert_rope_theta)
         self.kernels = _kernel_names(weights)
@@ -52,19 +55,32 @@ class Pi05Model:
         return Pi05Model(config, build_weights(config, source, device), device)
 
     def _modulation_table(self, expert: ExpertConfig, weights: Pi05Weights) -> Tensor:
-        times = torch.from_numpy(step_times(self.config.num_denoise_steps, self.config.time_grid))
+        pi0 = weights.experts[expert.name].pi0
+        if pi0 is not None:
+            return plain_modulations(pi0, self.config.num_denoise_steps)
         conditioning = weights.conditioning[expert.name]
-        return modulations(conditioning, self.config, expert.size.width, times.to(self.device))
+        return modulations(conditioning, self.config, expert.size.width, self._times())
+
+    def _time_table(self, expert: ExpertConfig) -> Sequence[Tensor | None]:
+        """Row per denoise step that a pi0 head adds to its action tokens; None for pi0.5."""
+        pi0 = self._experts[expert.name].pi0
+        if pi0 is None:
+            return [None] * self.config.num_denoise_steps
+        return time_rows(pi0, self.config, expert.size.width, self._times()).unbind(0)
+
+    def _times(self) -> Tensor:
+        times = step_times(self.config.num_denoise_steps, self.config.time_grid)
+        return torch.from_numpy(times).to(self.device)
 
     def _rope_table(self, theta: float) -> RopeTable:
-        num_positions = self.config.max_prefix_tokens + max(MAX_ROW_TOKENS, self.config.max_horizon)
+        num_positions = self.config.max_prefix_tokens + max(MAX_ROW_TOKENS, self.config.max_suffix_tokens)
         return make_rope_table(num_positions, self.config.vlm.head_dim, theta, self.dtype, self.device)
 
     @property
     def spec(self) -> ModelSpec:
         """Facts for engine and runner."""
         return ModelSpec(
-            family="pi05",
+            family="pi0" if self.config.takes_state else "pi05",
             experts=tuple(ExpertSpec(e.name, e.horizon, e.action_dim) for e in self.config.experts),
             max_prefix_tokens=self.config.max_prefix_tokens,
             vocab_size=self.config.vocab_size,
@@ -109,7 +125,7 @@ class Pi05Model:
             head_dim=size.head_dim,
             dtype=str(self.dtype).removeprefix("torch."),
             num_prefixes=num_prefixes,
-            prefix_capacity=self.config.max_prefix_tokens + self.config.max_horizon,
+            prefix_capacity=self.config.max_prefix_tokens + self.config.max_suffix_tokens,
             num_rows=num_rows,
             row_capacity=row_capacity,
         )
@@ -135,21 +151,43 @@ class Pi05Model:
         """Write the KV of ``inputs`` into ``kv`` from token 0 on."""
         hidden = self.prefill_rows(inputs, kv, is_every_row_wanted=False)
         num_tokens = self.num_prefix_tokens(inputs.images.shape[0], inputs.token_ids.shape[0])
-        return PrefixState(num_tokens, num_tokens, hidden[0])
+        return PrefixState(num_tokens, num_tokens, hidden[0], action_context=inputs.state)
 
-    def velocity(self, expert: str, x_t: Tensor, modulation: Tensor, kv: PrefixKV, num_tokens: int) -> Tensor:
-        """Velocity of ``expert`` at ``x_t`` [H, action_dim] under one step's modulation [norms, 3, W]."""
+    def velocity(
+        self,
+        expert: str,
+        x_t: Tensor,
+        modulation: Tensor,
+        kv: PrefixKV,
+        num_tokens: int,
+        time_row: Tensor | None = None,
+    ) -> Tensor:
+        """Velocity of ``expert`` at ``x_t`` [H, action_dim] under one step's modulation [norms, 3, W].
+
+        A pi0 expert also needs the step's ``time_row``, and its state token behind the prefix.
+        """
         config = self.config.expert(expert)
-        rope = self._expert_rope.rows(num_tokens, num_tokens + config.horizon)
+        start = num_tokens + config.num_state_tokens
+        rope = self._expert_rope.rows(start, start + config.horizon)
         weights = self._experts[expert]
-        return denoise_step(weights, self.config, config, x_t, modulation, rope, kv, num_tokens)
+        return denoise_step(weights, self.config, config, x_t, modulation, rope, kv, start, time_row)
+
+    def write_state(self, expert: str, state: Tensor, kv: PrefixKV, num_tokens: int) -> None:
+        """Write the state token of a pi0 expert behind the prefix; nothing for pi0.5."""
+        weights = self._experts[expert]
+        if weights.pi0 is None:
+            return
+        config, rope = self.config.expert(expert), self._expert_rope.rows(num_tokens, num_tokens + 1)
+        modulation = self._modulations[expert][0]
+        write_state_token(weights, weights.pi0, self.config, config, state, modulation, rope, kv, num_tokens)
 
     def sample_actions(self, expert: str, state: PrefixState, kv: PrefixKV, noise: Tensor) -> Tensor:
         """Actions float32 [horizon, action_dim] from ``noise``; valid prefix tokens are not changed."""
-        table = self._modulations[expert]
+        table, rows = self._modulations[expert], self._time_rows[expert]
+        self.write_state(expert, state.action_context, kv, state.num_tokens)
 
         def velocity(x_t: Tensor, step: int) -> Tensor:
-            return self.velocity(expert, x_t, table[step], kv, state.num_tokens)
+            return self.velocity(expert, x_t, table[step], kv, state.num_tokens, rows[step])
 
         return integrate(noise, self.config.num_denoise_steps, velocity)
 

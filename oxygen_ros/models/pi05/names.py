@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oxygen_ros.errors import CheckpointError
-from oxygen_ros.models.pi05.config import ExpertConfig, GemmaSize, Pi05Config, VisionSize
+from oxygen_ros.models.pi05.config import ActionHead, ExpertConfig, GemmaSize, Pi05Config, VisionSize
 
 Shape = tuple[int, ...]
 
@@ -87,10 +87,16 @@ def _expert_shapes(config: Pi05Config, expert: ExpertConfig) -> Iterator[tuple[s
     width = expert.size.width
     yield from _stack_shapes(stack, expert.size)
     norms = [f"layers.{layer}.{norm}" for layer in range(expert.size.depth) for norm in NORMS]
-    for norm in [*norms, "norm"]:
-        yield from _linear(f"{stack}{norm}.dense", 3 * width, width).items()
     yield from _linear(f"{projections}action_in_proj", width, expert.action_dim).items()
     yield from _linear(f"{projections}action_out_proj", expert.action_dim, width).items()
+    if expert.head is ActionHead.PI0:
+        yield from ((f"{stack}{norm}.weight", (width,)) for norm in [*norms, "norm"])
+        yield from _linear(f"{projections}state_proj", width, expert.state_dim).items()
+        yield from _linear(f"{projections}action_time_mlp_in", width, 2 * width).items()
+        yield from _linear(f"{projections}action_time_mlp_out", width, width).items()
+        return
+    for norm in [*norms, "norm"]:
+        yield from _linear(f"{stack}{norm}.dense", 3 * width, width).items()
     yield from _linear(f"{projections}time_mlp_in", width, width).items()
     yield from _linear(f"{projections}time_mlp_out", width, width).items()
 

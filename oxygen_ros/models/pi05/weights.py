@@ -14,7 +14,7 @@ from torch import Tensor
 
 from oxygen_ros.models.linear import Linear, make_linear
 from oxygen_ros.models.pi05 import names
-from oxygen_ros.models.pi05.config import ExpertConfig, Pi05Config
+from oxygen_ros.models.pi05.config import ActionHead, ExpertConfig, Pi05Config
 from oxygen_ros.models.tensor_source import TensorSource
 
 
@@ -82,12 +82,31 @@ class ConditioningWeights:
 
 
 @dataclass(frozen=True)
+class Pi0Weights:
+    """What a pi0 head has in place of ``ConditioningWeights``.
+
+    Attributes:
+        state_in: makes the state token.
+        mix_action, mix_time: the two halves of one layer over [action token, time], bias with the time.
+        mix_out: closes the mixing.
+        norms: 1 + weight of every norm in the order of use, float32.
+    """
+
+    state_in: Linear
+    mix_action: Linear
+    mix_time: Linear
+    mix_out: Linear
+    norms: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
 class ExpertWeights:
-    """What one denoise step of an action expert reads."""
+    """What one denoise step of an action expert reads. ``pi0`` is None for pi0.5."""
 
     layers: tuple[GemmaLayer, ...]
     action_in: Linear
     action_out: Linear
+    pi0: Pi0Weights | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +144,11 @@ class _Builder:
             vision=self._vision(),
             backbone=self._backbone(),
             experts={expert.name: self._expert(expert) for expert in config.experts},
-            conditioning={expert.name: self._conditioning(expert) for expert in config.experts},
+            conditioning={
+                expert.name: self._conditioning(expert)
+                for expert in config.experts
+                if expert.head is ActionHead.PI05
+            },
         )
 
     def _tensor(self, name: str, dtype: torch.dtype) -> Tensor:
@@ -208,17 +231,35 @@ class _Builder:
             layers=tuple(self._gemma_layer(f"{stack}layers.{layer}.") for layer in range(expert.size.depth)),
             action_in=self._linear(dtype, f"{projections}action_in_proj", has_bias=True),
             action_out=self._linear(dtype, f"{projections}action_out_proj", has_bias=True),
+            pi0=self._pi0(expert) if expert.head is ActionHead.PI0 else None,
+        )
+
+    def _pi0(self, expert: ExpertConfig) -> Pi0Weights:
+        stack, projections = names.expert_prefixes(self._config, expert)
+        dtype, width = self._config.dtypes.action, expert.size.width
+        mixing = self._tensor(f"{projections}action_time_mlp_in.weight", dtype)
+        bias = self._tensor(f"{projections}action_time_mlp_in.bias", dtype)
+        return Pi0Weights(
+            state_in=self._linear(dtype, f"{projections}state_proj", has_bias=True),
+            mix_action=make_linear(mixing[:, :width].contiguous()),
+            mix_time=make_linear(mixing[:, width:].contiguous(), bias),
+            mix_out=self._linear(dtype, f"{projections}action_time_mlp_out", has_bias=True),
+            norms=tuple(self._one_plus(f"{stack}{norm}.weight") for norm in _expert_norms(expert)),
         )
 
     def _conditioning(self, expert: ExpertConfig) -> ConditioningWeights:
         stack, projections = names.expert_prefixes(self._config, expert)
-        norms = [f"layers.{layer}.{norm}" for layer in range(expert.size.depth) for norm in names.NORMS]
-        dtype, norms = self._config.dtypes.action, [*norms, "norm"]
+        dtype, norms = self._config.dtypes.action, _expert_norms(expert)
         return ConditioningWeights(
             time_in=self._linear(dtype, f"{projections}time_mlp_in", has_bias=True),
             time_out=self._linear(dtype, f"{projections}time_mlp_out", has_bias=True),
             dense=tuple(self._linear(torch.float32, f"{stack}{norm}.dense", has_bias=True) for norm in norms),
         )
+
+
+def _expert_norms(expert: ExpertConfig) -> list[str]:
+    layers = [f"layers.{layer}.{norm}" for layer in range(expert.size.depth) for norm in names.NORMS]
+    return [*layers, "norm"]
 
 
 def linears(weights: Any) -> Iterator[Linear]:

@@ -68,7 +68,7 @@ class Nodes:
     def end(self) -> dict[str, int | None]:
         """Ask both to end; exit codes by name, None for one that had to be killed."""
         for process in self._processes.values():
-            process.send_signal(signal.SIGINT)
+            process.terminate()
         until_ns = CLOCK.now_ns() + END_WITHIN_NS
         codes: dict[str, int | None] = {}
         for name, process in self._processes.items():

@@ -67,7 +67,6 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self._loading: Loading | None = None
         self._loaded: tuple[OxygenConfig, Any] | None = None
         self._has_load_failed = False
-        self._mark = EntityMark(self)
         self._failure = ""
         self._plain_change_state = self._service_change_state.callback
         self._service_change_state.callback = cast(Any, self._on_change_state)
@@ -79,6 +78,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
             0.0, self._on_autostart, callback_group=self.transitions, clock=steady
         )
         self._clock_watch = ClockWatch(self, self.steady, self.on_clock_jump)
+        self._mark = EntityMark(self)
 
     # What subclasses say ----------------------------------------------------------------------------
 

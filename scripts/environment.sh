@@ -39,8 +39,10 @@ if [ -n "${PYTHON:-}" ]; then
     VIRTUAL_ENV=$ROOT/.venv-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 fi
 
-# Everything is kept inside the checkout: pip's downloads, the logs of ROS.
+# Everything is kept inside the checkout: pip's downloads, the logs of ROS, temporary files.
 export PIP_CACHE_DIR="${PIP_CACHE_DIR:-$ROOT/build/pip-cache}"
+export TMPDIR="$ROOT/build/tmp"
+mkdir -p "$TMPDIR" || exit 1
 export ROS_LOG_DIR="${ROS_LOG_DIR:-$ROOT/log/ros}"
 # shellcheck disable=SC2086
 "$python" "$ROOT/scripts/setup_environment.py" ${SETUP_FLAGS:-} "$VIRTUAL_ENV" || exit 1

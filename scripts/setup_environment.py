@@ -164,7 +164,7 @@ class Setup:
 
     def build_messages(self) -> None:
         """Generate, compile and install msg/ and srv/."""
-        self.run("scripts/build_messages")
+        self.run("scripts/build_messages", "--verbose")
 
 
 def run_steps(prefix: Path, core: bool, with_torch: bool) -> None:

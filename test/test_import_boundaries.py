@@ -54,7 +54,10 @@ ROS_LEVEL = "ros"  # may import everything
 NO_TORCH = ("kv/ledger.py", "kv/layout.py")  # beside the levels that do not list torch at all
 TENSORRT_HOME = "runners/tensorrt.py"
 CLOCK_HOME = "clock.py"
-TIME_ELSEWHERE: dict[str, str] = {}  # module: the reason why it reads the clock of the machine itself
+TIME_ELSEWHERE = {  # module: the reason why it reads the clock of the machine itself
+    "training/train.py": "says how long training took; no robot waits for it",
+    "training/trainer.py": "ends training after the hours it was given; no robot waits for it",
+}
 
 PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

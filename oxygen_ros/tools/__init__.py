@@ -1,0 +1,1 @@
+"""Programs beside the nodes: generated pages, comparisons, reports."""

@@ -68,7 +68,7 @@ def faults(source: str) -> list[str]:
 
 def test_launch_files_are_those_of_the_design():
     names = {path.name for path in FILES}
-    assert names >= {"oxygen.launch.py", "replay.launch.py"}
+    assert names >= {"oxygen.launch.py", "demo.launch.py", "replay.launch.py"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -7,9 +7,10 @@ import argparse
 import sys
 
 import rclpy
+from rclpy.node import Node
+
 from oxygen_ros.msg import ActionChunk, CycleReport, PlayerState, TextDelta, TextRequest
 from oxygen_ros.srv import CancelText
-from rclpy.node import Node
 
 TURNS = 600  # of 0.1 s at most, until the receiver gives up
 MESSAGES = {

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS")
 
-import oxygen_ros.msg
-import oxygen_ros.srv
 from processes import EXCHANGE, LIMIT_S, exchange, shell
 
+import oxygen_ros.msg
+import oxygen_ros.srv
 from oxygen_ros.types import CycleStatus, FinishReason, TextKind
 
 ROOT = Path(__file__).resolve().parents[2]

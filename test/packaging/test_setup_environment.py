@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +132,13 @@ def test_script_help_explains_itself(name):
     done = run_script(name, "--help")
     assert done.returncode == 0
     assert f"usage: scripts/{name}" in done.stdout
+
+
+def test_demo_help_names_every_flag():
+    source = (ROOT / "oxygen_ros" / "ros" / "demo.py").read_text(encoding="utf-8")
+    flags = re.findall(r"add_argument\(\"(--\w+)\"", source)
+    assert flags
+    assert [flag for flag in flags if flag not in run_script("demo", "--help").stdout] == []
 
 
 def test_script_unknown_argument_refused():

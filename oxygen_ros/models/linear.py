@@ -9,8 +9,9 @@ Made by the weight builders of the families; nothing here knows models.
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Callable
+import math
 from typing import Protocol
 
 import torch
@@ -95,7 +96,7 @@ class HalfPackedLinear(_Sized):
         super().__init__(weight, bias)
         self._dtype = weight.dtype
         peak = float(weight.abs().max())
-        exponent = 0 if 2.0**-7 <= peak <= 2.0**14 or peak == 0.0 else -int(torch.tensor(peak).log2())
+        exponent = 0 if 2.0**-7 <= peak <= 2.0**14 or peak == 0.0 else -int(math.log2(peak))
         self._unscale = 2.0**-exponent
         self._packed = torch.ops.quantized.linear_prepack_fp16(weight.float() * 2.0**exponent, None)
         self._bias = None if bias is None else bias.float()
@@ -118,47 +119,50 @@ def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
 
     The weight is not copied by the plain kernel; a packed kernel does not keep it.
     """
-    for kernel, min_elements in _candidates(weight):
-        if weight.numel() >= min_elements:
-            layer = _try_kernel(kernel, weight, bias)
-            if layer is not None:
-                return layer
+    kernel = _packed_kernel(weight)
+    if kernel is None or not bool(torch.isfinite(weight).all()):  # packing could hide what is not finite
+        return PlainLinear(weight, bias)
+    layer = kernel(weight, bias)
+    error = packing_error(layer, weight, bias)
+    if error <= _TOLERANCE[weight.dtype]:
+        return layer
+    logger.warning("a packed %s layer is off by %.2e, using the plain one", layer.kernel, error)
     return PlainLinear(weight, bias)
 
 
-def _candidates(weight: Tensor) -> list[tuple[Callable[[Tensor, Tensor | None], Linear], int]]:
-    if weight.device.type != "cpu":
-        return []
-    if weight.dtype == torch.float32:
-        return [(OneDnnLinear, ONEDNN_MIN_ELEMENTS)]
-    if weight.dtype == torch.bfloat16:
-        if _has_bfloat16_units():
-            return [(OneDnnLinear, ONEDNN_MIN_ELEMENTS)]
-        return [(HalfPackedLinear, HALF_MIN_ELEMENTS)]
-    return []
+def _packed_kernel(weight: Tensor) -> type[OneDnnLinear] | type[HalfPackedLinear] | None:
+    """The packed kernel that suits a weight, if there is one and it works here."""
+    if weight.device.type != "cpu" or weight.dtype not in _TOLERANCE:
+        return None
+    is_emulated = weight.dtype == torch.bfloat16 and not has_bfloat16_units()
+    kernel, min_elements = (
+        (HalfPackedLinear, HALF_MIN_ELEMENTS) if is_emulated else (OneDnnLinear, ONEDNN_MIN_ELEMENTS)
+    )
+    return kernel if weight.numel() >= min_elements and works(kernel, weight.dtype) else None
 
 
-def _has_bfloat16_units() -> bool:
+def has_bfloat16_units() -> bool:
+    """True if this CPU multiplies bfloat16 itself."""
     try:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     except (AttributeError, RuntimeError):
         return False
 
 
-def _try_kernel(
-    kernel: Callable[[Tensor, Tensor | None], Linear], weight: Tensor, bias: Tensor | None
-) -> Linear | None:
-    """A packed layer that was compared with the plain product, or None."""
+@functools.cache
+def works(kernel: type[OneDnnLinear] | type[HalfPackedLinear], dtype: torch.dtype) -> bool:
+    """Try ``kernel`` on a small layer, once per process: its operators may be missing or wrong here."""
+    weight = torch.linspace(-1.0, 1.0, 32 * 32).view(32, 32).to(dtype)
     try:
-        layer = kernel(weight, bias)
-        error = packing_error(layer, weight, bias)
+        error = packing_error(kernel(weight), weight, None)
     except (AttributeError, NotImplementedError, RuntimeError) as fault:
-        logger.warning("packed linear not available, using the plain one: %s", str(fault).splitlines()[0])
-        return None
-    if error > _TOLERANCE[weight.dtype]:
-        logger.warning("packed linear is off by %.2e, using the plain one", error)
-        return None
-    return layer
+        cause = str(fault).splitlines()[0]
+    else:
+        if error <= _TOLERANCE[dtype]:
+            return True
+        cause = f"its product is off by {error:.2e}"
+    logger.warning("packed linear layers (%s) are not used: %s", kernel.kernel, cause)
+    return False
 
 
 def packing_error(layer: Linear, weight: Tensor, bias: Tensor | None) -> float:

@@ -28,11 +28,20 @@ class RopeTable:
 
 
 def make_rope_table(
-    num_positions: int, head_dim: int, theta: float, dtype: torch.dtype, device: torch.device
+    num_positions: int,
+    head_dim: int,
+    theta: float,
+    dtype: torch.dtype,
+    device: torch.device,
+    frequency_dtype: torch.dtype = torch.float32,
 ) -> RopeTable:
-    """Table for positions 0 .. ``num_positions - 1``, computed in float32 and cast to ``dtype``."""
+    """Table for positions 0 .. ``num_positions - 1``, computed in float32 and cast to ``dtype``.
+
+    ``frequency_dtype`` is what the frequencies are rounded to first.
+    """
     exponents = torch.arange(0, head_dim, 2, dtype=torch.int64).float() / head_dim
-    angles = torch.outer(torch.arange(num_positions).float(), 1.0 / theta**exponents)
+    frequencies = (1.0 / theta**exponents).to(frequency_dtype).float()
+    angles = torch.outer(torch.arange(num_positions).float(), frequencies)
     cos, sin = angles.cos(), angles.sin()
     return RopeTable(
         torch.cat([cos, cos], dim=1)[:, None].to(device, dtype),

@@ -15,6 +15,7 @@ from typing import Protocol
 import torch
 
 from oxygen_ros.errors import ContractError, OxygenError
+from oxygen_ros.tools.golden.lerobot_folder import LerobotFolder
 from oxygen_ros.tools.golden.pi05_folder import Pi05Folder
 from oxygen_ros.tools.golden.report import Report
 
@@ -36,7 +37,7 @@ class GoldenFolder(Protocol):
         ...
 
 
-KINDS: dict[str, type[GoldenFolder]] = {"pi05": Pi05Folder}
+KINDS: dict[str, type[GoldenFolder]] = {"pi05": Pi05Folder, "lerobot": LerobotFolder}
 
 
 def open_folder(folder: Path) -> GoldenFolder:

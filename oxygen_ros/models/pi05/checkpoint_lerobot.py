@@ -47,6 +47,7 @@ class LerobotFacts:
 
     family: str
     horizon: int
+    is_bfloat16: bool
     num_denoise_steps: int
     max_tokens: int
     image_size: int
@@ -87,6 +88,7 @@ def read_lerobot(folder: Path) -> LerobotFacts:
     return LerobotFacts(
         family=family,
         horizon=config.integer("chunk_size", 1),
+        is_bfloat16="dtype" in config and config.text("dtype") == "bfloat16",
         num_denoise_steps=config.integer("num_inference_steps", 1) if "num_inference_steps" in config else 10,
         max_tokens=_max_tokens(config, before, family, warnings),
         image_size=width[0],

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from oxygen_ros.errors import CheckpointError, ConfigError
 from oxygen_ros.models.flow_matching import TimeGrid
 from oxygen_ros.models.json_file import JsonObject, read_json
@@ -100,7 +102,10 @@ def _open_lerobot(folder: Path, plain: PlainTensors, options: OpenOptions) -> Ch
         num_denoise_steps=facts.num_denoise_steps,
         min_period=facts.periods[0],
         max_period=facts.periods[1],
+        rope_frequency_dtype=torch.bfloat16 if facts.is_bfloat16 else torch.float32,
     )
+    if facts.is_bfloat16:
+        decisions += ("rotary frequencies: rounded to bfloat16, as LeRobot does in a bfloat16 model",)
     if config.experts[0].action_dim != facts.padded_action_dim:
         raise CheckpointError(
             "action_width",

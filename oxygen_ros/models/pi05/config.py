@@ -112,7 +112,12 @@ class DtypePolicy:
 
 @dataclass(frozen=True)
 class Pi05Config:
-    """Everything that shapes one pi0.5 model."""
+    """Everything that shapes one pi0.5 model.
+
+    Attributes:
+        rope_frequency_dtype: bfloat16 for checkpoints of a project that rounds the rotary frequencies
+            with the rest of the model; at position 500 that turns keys by up to 0.1 rad.
+    """
 
     vlm: GemmaSize
     vision: VisionSize
@@ -125,6 +130,7 @@ class Pi05Config:
     expert_rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
     expert_rope_theta: float = 10000.0
+    rope_frequency_dtype: torch.dtype = torch.float32
     min_period: float = 4e-3
     max_period: float = 4.0
     num_denoise_steps: int = 10

@@ -74,7 +74,8 @@ class Pi05Model:
 
     def _rope_table(self, theta: float) -> RopeTable:
         num_positions = self.config.max_prefix_tokens + max(MAX_ROW_TOKENS, self.config.max_suffix_tokens)
-        return make_rope_table(num_positions, self.config.vlm.head_dim, theta, self.dtype, self.device)
+        head_dim, rounding = self.config.vlm.head_dim, self.config.rope_frequency_dtype
+        return make_rope_table(num_positions, head_dim, theta, self.dtype, self.device, rounding)
 
     @property
     def spec(self) -> ModelSpec:
@@ -172,6 +173,11 @@ class Pi05Model:
         weights = self._experts[expert]
         return denoise_step(weights, self.config, config, x_t, modulation, rope, kv, start, time_row)
 
+    def step_velocity(self, expert: str, x_t: Tensor, step: int, kv: PrefixKV, num_tokens: int) -> Tensor:
+        """Velocity of ``expert`` at ``x_t`` in denoise step ``step`` of the model's own grid."""
+        modulation, time_row = self._modulations[expert][step], self._time_rows[expert][step]
+        return self.velocity(expert, x_t, modulation, kv, num_tokens, time_row)
+
     def write_state(self, expert: str, state: Tensor, kv: PrefixKV, num_tokens: int) -> None:
         """Write the state token of a pi0 expert behind the prefix; nothing for pi0.5."""
         weights = self._experts[expert]
@@ -183,11 +189,10 @@ class Pi05Model:
 
     def sample_actions(self, expert: str, state: PrefixState, kv: PrefixKV, noise: Tensor) -> Tensor:
         """Actions float32 [horizon, action_dim] from ``noise``; valid prefix tokens are not changed."""
-        table, rows = self._modulations[expert], self._time_rows[expert]
         self.write_state(expert, state.action_context, kv, state.num_tokens)
 
         def velocity(x_t: Tensor, step: int) -> Tensor:
-            return self.velocity(expert, x_t, table[step], kv, state.num_tokens, rows[step])
+            return self.step_velocity(expert, x_t, step, kv, state.num_tokens)
 
         return integrate(noise, self.config.num_denoise_steps, velocity)
 

@@ -54,6 +54,17 @@ class Report:
         largest = float(recorded.abs().max()) if recorded.numel() else 0.0
         self._add(name, recorded, computed, self.tolerance * max(1.0, largest / 10.0))
 
+    def within(self, name: str, recorded: Tensor, computed: Tensor, tolerance: float) -> None:
+        """Compare numbers within a tolerance of their own."""
+        self._add(name, recorded, computed, tolerance)
+
+    def same_text(self, name: str, recorded: str, computed: str) -> None:
+        """Compare texts, character by character; both are shown where they differ."""
+        if recorded != computed:
+            self.note(f"{name}: recorded {recorded!r}, computed {computed!r}")
+        difference = 0.0 if recorded == computed else float("inf")
+        self.comparisons.append(Comparison(name, (len(recorded),), difference, 0.0))
+
     def equal(self, name: str, recorded: Tensor, computed: Tensor) -> None:
         """Compare what must be the same: tokens, masks, positions."""
         self._add(name, recorded, computed, 0.0)

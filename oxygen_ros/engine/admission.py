@@ -98,8 +98,9 @@ def _refuse_form(request: TextRequest, layout: KVLayout, rules: TextRules) -> Re
 
 
 class Inbox:
-    """What other threads want of the engine, until the control thread takes it. Holds at most ``max_size``.
+    """What other threads want of the engine, until the control thread takes it.
 
+    Holds at most ``max_size`` requests, and of one task at most half as many: a flood leaves room for others.
     It also knows which ids are alive, so that a caller learns at once whether a cancel hit anything.
     """
 
@@ -115,20 +116,21 @@ class Inbox:
         """Take in a submission; a refusal means that nothing was taken and nothing more will come of it."""
         request = submission.request
         with self._lock:
-            if refusal := self._refuse(request.request_id):
+            if refusal := self._refuse(request.request_id, request.task):
                 self._refusals[f"text_{refusal.code}"] += 1
                 return refusal
             self._alive[request.request_id] = request.task
             self._submissions.append(submission)
             return None
 
-    def _refuse(self, request_id: str) -> Refusal | None:
+    def _refuse(self, request_id: str, task: str) -> Refusal | None:
         if not request_id:
             return Refusal("no_id", "the request has no id")
         if request_id in self._alive:
             return Refusal("duplicate_id", f"a request '{request_id}' is alive")
-        if len(self._submissions) >= self._max_size:
-            return Refusal("flood", f"{self._max_size} requests came within one cycle, the most allowed")
+        of_task = sum(item.request.task == task for item in self._submissions)
+        if of_task >= self._max_size // 2 or len(self._submissions) >= self._max_size:
+            return Refusal("flood", f"{of_task} requests of '{task}' came within one cycle, the most allowed")
         return None
 
     def cancel(self, request_id: str, task: str) -> int:

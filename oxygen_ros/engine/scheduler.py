@@ -3,11 +3,12 @@
 No torch, no clock: the engine makes the facts and applies the plan. Order of admission: a request is due at
 the time it was submitted minus ``aging_ns`` for each unit of priority; the earliest due goes first. So a
 request is only ever overtaken by one that was submitted less than ``aging_ns * (difference of priority)``
-after it.
+after it. When too many wait, the task with most of them gives up its last due: a flood harms its own task.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -94,14 +95,14 @@ def plan(
     queue = [e for e in alive if e.prefix_slot is None]
     admitted = _admit(queue, running, limits, current_slot)
     waiting = [e for e in queue if e not in admitted]
-    ended += [
-        _overflow(entry, limits, len(running) + len(admitted)) for entry in waiting[limits.max_waiting :]
-    ]
+    surplus = _surplus(waiting, limits)
+    num_decoding = len(running) + len(admitted)
+    ended += [_overflow(entry, limits, num_decoding) for entry in surplus]
     return Plan(
         ended=tuple(ended),
         admitted=tuple(e.request_id for e in admitted),
         decoding=tuple(e.request_id for e in [*running, *admitted]),
-        waiting=tuple(e.request_id for e in waiting[: limits.max_waiting]),
+        waiting=tuple(e.request_id for e in waiting if e not in surplus),
     )
 
 
@@ -112,8 +113,22 @@ def _admit(
     held = {entry.prefix_slot for entry in running} | {current_slot}
     if current_slot is None or len(held) > limits.num_prefixes - 1:
         return []
-    due = sorted(queue, key=lambda e: e.submitted_ns - e.priority * limits.aging_ns)
-    return due[: max(0, limits.num_rows - len(running))]
+    by_due = sorted(queue, key=lambda e: _due_ns(e, limits))
+    return by_due[: max(0, limits.num_rows - len(running))]
+
+
+def _surplus(waiting: list[TextEntry], limits: SchedulerLimits) -> list[TextEntry]:
+    """What the waiting list cannot hold: the last due of the task that has most in it, time and again."""
+    kept = list(waiting)
+    while len(kept) > limits.max_waiting:
+        counts = Counter(entry.task for entry in kept)
+        last_first = reversed(kept)
+        kept.remove(max(last_first, key=lambda e: (counts[e.task], _due_ns(e, limits))))
+    return [entry for entry in waiting if entry not in kept]
+
+
+def _due_ns(entry: TextEntry, limits: SchedulerLimits) -> int:
+    return entry.submitted_ns - entry.priority * limits.aging_ns
 
 
 def _successor(entry: TextEntry, later: Sequence[TextEntry]) -> TextEntry | None:

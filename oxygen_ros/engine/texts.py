@@ -39,7 +39,7 @@ class LivingTexts:
         self._limits = SchedulerLimits(
             layout.num_prefixes, layout.num_rows, settings.max_waiting, settings.aging_ns
         )
-        self._inbox = Inbox(max_size=2 * settings.max_waiting + layout.num_rows)
+        self._inbox = Inbox(max_size=2 * (settings.max_waiting + layout.num_rows))
         self._texts: dict[str, RequestState] = {}  # in order of submission
         self._deltas: list[TextDelta] = []
 

@@ -270,10 +270,13 @@ def test_vocabulary_that_the_model_lacks_is_refused():
 def test_flood_of_requests_is_bounded_and_told_to_the_caller():
     bench = EngineBench(settings=EngineSettings(max_waiting=2), memory=layout(num_rows=1))
     answers = [bench.engine.submit(request(f"r{n}")) for n in range(20)]
-    assert answers.count(None) == 5  # twice the waiting list, and the rows
-    assert answers[-1] == "flood: 5 requests came within one cycle, the most allowed"
+    assert answers.count(None) == 3  # the waiting list and the rows
+    assert answers[-1] == "flood: 3 requests of 'ask' came within one cycle, the most allowed"
+    others = [bench.engine.submit(request(f"m{n}", task="memory")) for n in range(20)]
+    assert others.count(None) == 3  # a flood of one task leaves room for another
+    assert bench.engine.submit(request("s", task="subtask")).startswith("flood: ")
     bench.frame()
-    assert len(bench.deltas) == 5
+    assert len(bench.deltas) == 6
     assert bench.engine.submit(request("later")) is None
 
 
@@ -425,8 +428,8 @@ def test_submit_and_cancel_from_many_threads_lose_and_double_nothing():
                 if num_taken % 3 == 0:
                     engine.cancel(request_id)
 
-    threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
-    waiter = threading.Thread(target=lambda: [[t.join() for t in threads], stop.set()])
+    threads = [threading.Thread(target=ask, args=(n,), daemon=True) for n in range(4)]
+    waiter = threading.Thread(target=lambda: [[t.join() for t in threads], stop.set()], daemon=True)
     for thread in [*threads, waiter]:
         thread.start()
     deltas, frame = [], 0

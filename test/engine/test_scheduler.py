@@ -118,6 +118,14 @@ def test_newest_requests_are_refused_with_numbers_when_the_list_is_full():
     assert planned.ended == tuple(Ending(name, FinishReason.REFUSED, "queue_full", words) for name in "fg")
 
 
+def test_flood_of_one_task_takes_no_place_from_another_and_priority_decides_within_one():
+    flood = [entry(f"a{n}", 50, n / 10) for n in range(8)]
+    others = [entry("m", 0, 1.0, task="memory"), entry("s", 0, 1.0, task="subtask"), entry("a8", 90, 1.0)]
+    planned = plan([*flood, *others], LIMITS, None, SECOND)
+    assert planned.waiting == ("m", "s", "a8")
+    assert [ending.request_id for ending in planned.ended] == [f"a{n}" for n in range(8)]
+
+
 def test_plan_can_be_printed_and_read():
     assert str(plan([entry("a")], LIMITS, 0, 0)) == (
         "Plan(ended=(), admitted=('a',), decoding=('a',), waiting=())"

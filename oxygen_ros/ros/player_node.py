@@ -32,6 +32,10 @@ from oxygen_ros.runtime.playback import Mode, PlayerSettings, PlayerStatus
 from oxygen_ros.runtime.player import ChunkPlayer
 
 
+TELL_AFTER_NS = 250_000_000
+"""The state is told again after so long, also when nothing changes: the brain counts on it."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """What configure makes."""
@@ -51,6 +55,7 @@ class ActionPlayer(ManagedNode):
         self._parts: Parts | None = None
         self._timer: Timer | None = None
         self._told: PlayerStatus | None = None
+        self._told_ns = 0
         super().__init__(name, **kwargs)
 
     def set_up(self, config: OxygenConfig, prepared: Any) -> None:
@@ -135,7 +140,7 @@ class ActionPlayer(ManagedNode):
         now = parts.player.status()
         if now.mode is Mode.PLAYING and now.ticks_missed > missed_before and self._timer is not None:
             self._timer.reset()  # a full period from here: the old phase would bring two actions too close
-        if now != self._told:
+        if now != self._told or self.steady.now_ns() - self._told_ns >= TELL_AFTER_NS:
             self._tell(now)
 
     def _on_chunk(self, message: ActionChunkMessage) -> None:
@@ -170,7 +175,7 @@ class ActionPlayer(ManagedNode):
         self._tell(parts.player.status())
 
     def _tell(self, now: PlayerStatus) -> None:
-        self._told = now
+        self._told, self._told_ns = now, self.steady.now_ns()
         parts = self._must_have_parts()
         parts.state.publish(to_player_state(now, parts.commands.is_enabled, self.now_ns()))
 

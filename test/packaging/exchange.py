@@ -5,6 +5,7 @@ The receiver exits with 0 once it has got every message type with its content an
 
 import argparse
 import sys
+import time
 
 import rclpy
 from rclpy.node import Node
@@ -12,7 +13,7 @@ from rclpy.node import Node
 from oxygen_ros.msg import ActionChunk, CycleReport, PlayerState, TextDelta, TextRequest
 from oxygen_ros.srv import CancelText
 
-TURNS = 600  # of 0.1 s at most, until the receiver gives up
+LIMIT_S = 60.0  # the receiver gives up after this time
 MESSAGES = {
     "chunk": ActionChunk(chunk_id=7, joint_names=["elbow"], horizon=2, action_dim=1, actions=[0.5, 0.25]),
     "report": CycleReport(cycle_id=3, status=CycleReport.STATUS_HOLDING, reason="stale_camera"),
@@ -36,14 +37,15 @@ def send(node: Node) -> None:
     rclpy.spin(node)
 
 
-def receive(node: Node, turns: int) -> int:
+def receive(node: Node, limit_s: float) -> int:
     """Wait for every message and for the service's answer; return 0 when all came as they were sent."""
     got: dict[str, object] = {}
     for name, message in MESSAGES.items():
         node.create_subscription(type(message), name, lambda m, name=name: got.setdefault(name, m), 10)
     client = node.create_client(CancelText, "cancel")
     answer = None
-    for _ in range(turns):
+    give_up = time.monotonic() + limit_s
+    while time.monotonic() < give_up:
         rclpy.spin_once(node, timeout_sec=0.1)
         if answer is None and client.service_is_ready():
             answer = client.call_async(CancelText.Request(task="memory"))
@@ -60,12 +62,12 @@ def main() -> int:
     """Play one role."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("role", choices=["send", "receive"])
-    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--limit", type=float, default=LIMIT_S)
     options = parser.parse_args()
     rclpy.init()
     node = rclpy.create_node(f"exchange_{options.role}")
     if options.role == "receive":
-        return receive(node, options.turns)
+        return receive(node, options.limit)
     send(node)
     return 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXCHANGE = Path(__file__).with_name("exchange.py")
+DRIVE_NODES = Path(__file__).with_name("drive_nodes.py")
 LIMIT_S = 120
 
 
@@ -64,3 +65,8 @@ def exchange(env: dict[str, str], before: str = "true") -> str:
         finally:
             sender.terminate()
             sender.wait(timeout=LIMIT_S)
+
+
+def drive_nodes(env: dict[str, str], programs: Path, before: str = "true") -> str:
+    """Start the two installed nodes as launch does, see them at work, and end them."""
+    return shell(f"{before} && exec python {DRIVE_NODES} {programs}", env)

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from processes import exchange, shell
+from processes import drive_nodes, exchange, shell
 
 from oxygen_ros import __version__
 
@@ -52,6 +52,11 @@ def test_colcon_build_new_shell_imports_messages_and_modules(workspace, ros_envi
 
 def test_colcon_build_second_process_receives_messages(workspace, ros_environment):
     assert exchange(ros_environment, entering(workspace)).startswith("received chunk")
+
+
+def test_colcon_build_nodes_run(workspace, ros_environment):
+    programs = workspace / "install" / "oxygen_ros" / "lib" / "oxygen_ros"
+    assert drive_nodes(ros_environment, programs, entering(workspace)).endswith("both nodes ran\n")
 
 
 def test_colcon_build_installs_launch_config_and_programs(workspace, sources):

@@ -67,6 +67,6 @@ def test_messages_second_process_receives_all():
 
 def test_exchange_without_sender_fails():
     alone = {**os.environ, "ROS_AUTOMATIC_DISCOVERY_RANGE": "OFF"}
-    command = f"{sys.executable} {EXCHANGE} receive --turns 5"
+    command = f"{sys.executable} {EXCHANGE} receive --limit 0.5"
     with pytest.raises(AssertionError, match="wrong or missing: chunk"):
         shell(command, alone, LIMIT_S)

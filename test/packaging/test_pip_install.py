@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import clean_environment, exchange, shell
+from processes import clean_environment, drive_nodes, exchange, shell
 
 from oxygen_ros import __version__
 
@@ -33,6 +33,10 @@ def test_pip_install_second_process_receives_messages(installed, ros_environment
     assert exchange(ros_environment).startswith("received chunk")
 
 
+def test_pip_install_nodes_run(installed, ros_environment):
+    assert drive_nodes(ros_environment, installed / "lib" / "oxygen_ros").endswith("both nodes ran\n")
+
+
 def test_pip_install_needs_nothing_else(installed, ros_environment):
     assert "No broken requirements" in shell("pip check", ros_environment)
 
@@ -59,7 +63,7 @@ def test_pip_uninstall_leaves_nothing(installed, ros_environment):
 
 def core_install(colcon, folder, flag):
     """Return the command that installs into a folder, from an environment that has no ROS."""
-    return f"{flag} {colcon.parent}/python -m pip install --no-deps --target {folder}"
+    return f"{flag} {colcon.parent}/python -m pip install --no-deps --no-build-isolation --target {folder}"
 
 
 def test_pip_install_without_ros_says_what_is_missing(sources, colcon, tmp_path):

@@ -90,3 +90,103 @@ def rename_tensors(path: Path, change: Callable[[str], str | None]) -> None:
         position += end - begin
     head = json.dumps(out).encode()
     path.write_bytes(struct.pack("<Q", len(head)) + head + b"".join(chunks))
+
+
+def _drop_tensor(folder: Path) -> None:
+    rename_tensors(folder / WEIGHTS, lambda name: None if name.endswith("action_out_proj.bias") else name)
+
+
+def _add_tensor(folder: Path) -> None:
+    rename_tensors(
+        folder / WEIGHTS, lambda name: "value_head.bias" if name.endswith("action_out_proj.bias") else name
+    )
+
+
+def _reshape_tensor(folder: Path) -> None:
+    raw = (folder / WEIGHTS).read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + length])
+    name = next(name for name in header if name.endswith("layers.1.self_attn.o_proj.weight"))
+    header[name]["shape"] = header[name]["shape"][::-1]
+    head = json.dumps(header).encode()
+    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(head)) + head + raw[8 + length :])
+
+
+def _reverse_statistics(folder: Path) -> None:
+    for which in ("pre", "post"):
+        edit_tensors(statistics_file(folder, which), _reverse)
+
+
+def _reverse(tensors: dict[str, Any]) -> None:
+    tensors["action.q01"], tensors["action.q99"] = tensors["action.q99"] + 1, tensors["action.q01"]
+    tensors["action.std"] = -tensors["action.std"]
+
+
+def _drop_feature(folder: Path) -> None:
+    def drop(tensors: dict[str, Any]) -> None:
+        for name in [name for name in tensors if name.startswith("observation.state.")]:
+            del tensors[name]
+
+    edit_tensors(statistics_file(folder), drop)
+
+
+def _make_ambiguous(folder: Path) -> None:
+    edit_json(folder / "config.json", lambda config: config.pop("use_relative_actions"))
+    for name, step in ((PREPROCESSOR, "relative_actions"), (POSTPROCESSOR, "absolute_actions")):
+        edit_json(
+            folder / name,
+            lambda doc, step=step: doc.update(
+                steps=[s for s in doc["steps"] if s["registry_name"] != f"{step}_processor"]
+            ),
+        )
+
+
+def _truncate(folder: Path) -> None:
+    raw = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(raw[: len(raw) * 2 // 3])
+
+
+def _foreign_names(folder: Path) -> None:
+    rename_tensors(
+        folder / WEIGHTS,
+        lambda name: name.replace("paligemma.model.language_model.", "paligemma.language_model.model."),
+    )
+
+
+def _set(key: str, value: Any) -> Callable[[Path], None]:
+    return lambda folder: edit_json(folder / "config.json", lambda config: config.update({key: value}))
+
+
+BREAKS: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "truncated weights": (_truncate, "weights_broken", "cut off"),
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "checkpoint_unknown", WEIGHTS),
+    "Git LFS pointer": (
+        lambda folder: (folder / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1\n"),
+        "weights_broken",
+        "Git LFS",
+    ),
+    "missing tensor": (_drop_tensor, "tensor_names", "action_out_proj.bias"),
+    "unexpected tensor": (_add_tensor, "tensor_names", "value_head.bias"),
+    "misshapen tensor": (_reshape_tensor, "tensor_names", "o_proj.weight is ["),
+    "foreign tensor names": (_foreign_names, "tensor_layout", "paligemma.language_model.model."),
+    "wrong JSON type": (_set("chunk_size", "fifty"), "json_value", 'chunk_size is "fifty"'),
+    "broken JSON": (lambda folder: (folder / "config.json").write_text("{"), "json_broken", "config.json"),
+    "another policy": (_set("type", "smolvla"), "policy_type", "smolvla"),
+    "active unknown field": (_set("use_depth", True), "unknown_field", "use_depth = True"),
+    "frame memory": (_set("use_visual_memory", True), "checkpoint_memory", "use_visual_memory"),
+    "no processor JSON": (lambda folder: (folder / PREPROCESSOR).unlink(), "processor_missing", PREPROCESSOR),
+    "no statistics": (
+        lambda folder: statistics_file(folder).unlink(),
+        "statistics_missing",
+        "normalizer_processor",
+    ),
+    "reversed statistics": (_reverse_statistics, "statistics_reversed", "'action' dimension 0"),
+    "feature without statistics": (_drop_feature, "statistics_feature", "'observation.state'"),
+    "adapter": (
+        lambda folder: (folder / "adapter_config.json").write_text("{}"),
+        "checkpoint_adapter",
+        "adapter_config.json",
+    ),
+    "LeRobot 0.4 or 0.5.0": (_make_ambiguous, "dialect_ambiguous", "0.5.0"),
+}
+"""Ways to break a LeRobot checkpoint: what breaks it, the code of the refusal, and a word it says."""

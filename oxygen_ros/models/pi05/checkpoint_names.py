@@ -53,7 +53,7 @@ def plain_tensors(stored: Mapping[str, StoredTensor]) -> PlainTensors:
         CheckpointError: if the names are those of another layout or another kind of model.
     """
     _refuse_kinds(stored)
-    is_lerobot = all(name.startswith(LEROBOT_PREFIX) for name in stored)
+    is_lerobot = sum(name.startswith(LEROBOT_PREFIX) for name in stored) > len(stored) / 2
     plain = {name.removeprefix(LEROBOT_PREFIX) if is_lerobot else name: item for name, item in stored.items()}
     _refuse_foreign(plain)
     decisions = [

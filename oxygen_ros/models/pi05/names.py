@@ -8,6 +8,7 @@ names of the first under ``experts.<name>.``: ``experts.head.gemma_expert.model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from oxygen_ros.errors import CheckpointError
 from oxygen_ros.models.pi05.config import ActionHead, ExpertConfig, GemmaSize, Pi05Config, VisionSize
@@ -125,8 +126,21 @@ def check_names(config: Pi05Config, stored: Mapping[str, Shape]) -> None:
         raise CheckpointError(
             "tensor_names",
             "; ".join(_listed(kind, names) for kind, names in faults.items() if names),
-            "check that config.json belongs to these weights and that the model is pi0.5",
+            _suggestion(missing, unexpected, misshapen),
         )
+
+
+def _suggestion(missing: list[str], unexpected: list[str], misshapen: list[str]) -> str:
+    """What faults of these kinds are likely to come from."""
+    if misshapen:
+        return "config.json and weights are of different models: take both from the same directory"
+    if missing and unexpected:
+        near = get_close_matches(missing[0], unexpected, n=1, cutoff=0.8)
+        if near:
+            return f"tensors seem renamed, as {missing[0]} to {near[0]}: save with the original names"
+    if missing:
+        return "the save or the copy was incomplete: compare with the number of tensors where it was trained"
+    return "the weights have parts that pi0.5 does not have: save the policy without them"
 
 
 def _listed(kind: str, names: list[str]) -> str:

@@ -178,7 +178,8 @@ def test_5_real_tokens_equal_those_of_each_text_alone(seed):
     together = play(names, fixed(rng.randint(1, 6), steps_per_round=rng.randint(1, 4)))
     alone = {name: play([name], fixed(100))[name] for name in names}
     assert together == alone
-    assert all(len(text.split()) == 30 and len(set(text.split())) > 2 for text in alone.values())
+    assert sum(len(text.split()) for text in alone.values()) > 80
+    assert len(set(" ".join(alone.values()).split())) > 20
     assert len(set(alone.values())) == len(alone)
 
 

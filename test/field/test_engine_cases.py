@@ -17,8 +17,8 @@ from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.runners.fake import FakeCosts
 from oxygen_ros.runners.protocol import WarmUp
 from oxygen_ros.runtime.control_cycle import Numbering
-from oxygen_ros.text.assembler import TextAssembler
 from oxygen_ros.text.byte_tokenizer import END_ID, ByteTokenizer
+from oxygen_ros.text.sentences import SentenceSplitter
 from oxygen_ros.types import CycleStatus, FinishReason
 
 ENDLESS = {"Q": [100, 101, 102]}
@@ -255,11 +255,11 @@ def test_b61_text_of_unused_tokens_is_an_error_that_no_sentence_comes_of():
         tokens = [special if rng.random() < 0.4 else rng.choice(words) for _ in range(40)]
         tokens[0] = special
         bench = EngineBench({"Q": tokens}, settings=fixed(3))
-        texts = TextAssembler()
         bench.engine.submit(request("a", max_tokens=40))
-        seen = [texts.add(delta) for _ in range(14) for delta in bench.frame()]
+        for _ in range(14):
+            bench.frame()
         assert bench.reason("a") is FinishReason.ERROR
-        assert not any(item.sentences or item.complete for item in seen)
+        assert bench.text("a") == ""
         assert "known to speak" in bench.detail("a")
         assert "pi05_o2_*" in bench.detail("a")
 
@@ -337,12 +337,13 @@ def test_b64_deltas_join_to_the_text(seed):
 
 def test_b65_sentences_come_one_by_one_while_the_text_is_written():
     bench = EngineBench({"Q": "Dr. Li has 3.5 cups. Shall I go? 好的。马上来！"}, settings=fixed(4))
-    texts = TextAssembler()
+    splitter = SentenceSplitter()
     bench.engine.submit(request("a", max_tokens=70))
-    by_frame = [[s for delta in bench.frame() for s in texts.add(delta).sentences] for _ in range(20)]
-    sentences = ["Dr. Li has 3.5 cups.", "Shall I go?", "好的。", "马上来！"]
-    assert [sentence for frame in by_frame for sentence in frame] == sentences
-    assert sum(bool(frame) for frame in by_frame) == 4
+    by_frame = [[s for delta in bench.frame() for s in splitter.add(delta.text)] for _ in range(20)]
+    sentences = [sentence for frame in by_frame for sentence in frame]
+    assert sentences == ["Dr. Li has 3.5 cups.", "Shall I go?", "好的。"]
+    assert sum(bool(frame) for frame in by_frame) == 3  # each as soon as the next one began
+    assert splitter.flush() == ["马上来！"]
 
 
 def test_b66_cancelled_text_is_silent_at_once_and_the_waiting_one_begins_in_the_next_tick():

@@ -1,0 +1,1 @@
+"""Single measurements beside the workloads: decode steps, memory, operators, deadlines, rooflines, scaling."""

@@ -24,7 +24,7 @@ _MIN_TOKENS_TO_JUDGE = 10
 class TextWriter:
     """What ``take`` gives, joined, never holds control or unused tokens nor a part of a character.
 
-    While more than the allowed share of tokens is special, nothing is given out: it may be no text at all.
+    While more than a third of the allowed share is special, nothing new is given out: it may be no text.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class TextWriter:
 
     def take(self) -> str:
         """Clean text that became certain since the last call."""
-        if self._is_no_text() or self.finish_reason is FinishReason.ERROR:
+        is_doubtful = self.finish_reason is None and self._is_special_above(weight=3)
+        if is_doubtful or self.finish_reason is FinishReason.ERROR:
             return ""
         text = clean("".join(self._ready))
         self._ready.clear()
@@ -96,7 +97,10 @@ class TextWriter:
         return True
 
     def _is_no_text(self) -> bool:
-        return self._num_special > self._rules.max_special_share * self.num_tokens
+        return self._is_special_above(weight=1)
+
+    def _is_special_above(self, weight: int) -> bool:
+        return weight * self._num_special > self._rules.max_special_share * self.num_tokens
 
     def _is_loop(self) -> bool:
         repeats = self._rules.loop_repeats

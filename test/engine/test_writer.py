@@ -79,9 +79,9 @@ def test_special_tokens_are_never_shown_and_a_few_do_no_harm():
     assert writer.finish_reason is FinishReason.STOP
 
 
-def test_text_is_held_back_while_too_many_tokens_are_special():
-    _, shown = write([BEGIN_ID, *TOKENIZER.encode("abcd")])
-    assert shown == ["", "", "", "abc", "d"]
+def test_text_is_held_back_while_special_tokens_make_it_doubtful():
+    _, shown = write([BEGIN_ID, *TOKENIZER.encode("abcdefghijk"), UNUSED, *TOKENIZER.encode("lm"), END_ID])
+    assert shown == [*[""] * 9, "abcdefghi", "j", "k", "", "", "", "lm"]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])

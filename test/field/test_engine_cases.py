@@ -228,8 +228,10 @@ def test_b51_memory_is_said_in_numbers_and_too_many_requests_are_refused_with_nu
         "18432 bytes per token (18 layers, 1 KV heads of 256, bfloat16)"
     )
     bench = EngineBench(ENDLESS, memory=layout(num_rows=2), settings=fixed(1, max_waiting=3))
-    for n in range(6):
+    for n in range(5):
         bench.engine.submit(request(f"r{n}"))
+    bench.frame()
+    bench.engine.submit(request("r5"))
     bench.frame()
     assert bench.detail("r5") == ("queue_full: 2 of 2 rows are in use and 3 requests wait, the most allowed")
     assert bench.engine.refusals() == {"text_queue_full": 1}

@@ -43,7 +43,7 @@ LEVELS = {
         BASE | {"kv", "text", "robots", "engine", "models.protocol", "runtime"}, {"numpy", "cv2", "PIL"}
     ),
     "sim": Level(BASE | {"robots", "models.protocol", "sim"}, {"numpy", "mujoco"}),
-    "assembly": Level(CORE, {"numpy", "torch"}),
+    "assembly": Level(CORE | {"assembly"}, {"numpy", "torch"}),
     "training": Level(CORE | {"assembly", "training"}, {"numpy", "torch"} | FILES),
     "tools": Level(
         CORE | {"assembly", "training", "tools"}, {"numpy", "torch", "yaml", "rosbags", "onnx"} | FILES

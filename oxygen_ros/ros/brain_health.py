@@ -91,9 +91,12 @@ class BrainHealth:
 
     def _model(self) -> DiagnosticStatus:
         warm = self._brain.warm_up
-        values = {"device": warm.device, "dtype": warm.dtype, "backend": warm.backend}
+        values: dict[str, object] = {"device": warm.device, "dtype": warm.dtype, "backend": warm.backend}
+        values |= dict(self._brain.model.counts())
         message = (
-            "stand-in: no model is behind the actions and texts" if self._brain.is_stand_in else "loaded"
+            "stand-in: no model is behind the actions and texts"
+            if self._brain.model.is_stand_in
+            else "loaded"
         )
         return status(f"{self._name}: model", OK, message, values)
 

@@ -78,7 +78,11 @@ class OxygenNode(ManagedNode):
         log = self.get_logger().info
         log(f"Warmed up: {brain.warm_up.in_words()}")
         log(brain.engine.layout.in_words())
-        if brain.is_stand_in:
+        for note in brain.model.notes:
+            log(note)
+        for warning in brain.model.warnings:
+            self.get_logger().warning(warning)
+        if brain.model.is_stand_in:
             self.get_logger().warning("This is a stand-in: no model is behind its actions and texts.")
         for role in config.robot.camera_roles:
             log(f"Camera {role}: {config.robot.cameras[role].topic} -> slot {config.robot.slot_of(role)}")

@@ -31,7 +31,6 @@ from oxygen_ros.ros.sensors import JointTopics, QosWatch
 from oxygen_ros.runtime.playback import Mode, PlayerSettings, PlayerStatus
 from oxygen_ros.runtime.player import ChunkPlayer
 
-
 TELL_AFTER_NS = 250_000_000
 """The state is told again after so long, also when nothing changes: the brain counts on it."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from oxygen_ros.config.camera import CameraConfig
 from oxygen_ros.errors import ContractError
 from oxygen_ros.runtime.compressed import check_compressed, compressed_to_rgb
@@ -27,7 +25,7 @@ class MessageReader:
         """Read messages of ``cameras``, by role.
 
         Args:
-            cameras: type, encoding override and orientation of each role.
+            cameras: type and encoding override of each role.
             fallback: reads raw messages in encodings that are not known here; raises ContractError.
         """
         self._cameras = cameras
@@ -58,10 +56,6 @@ class MessageReader:
         Raises:
             ContractError: if the message cannot be read.
         """
-        image = self._read(role, payload)
-        return np.ascontiguousarray(image[::-1, ::-1]) if self._cameras[role].rotate_180 else image
-
-    def _read(self, role: str, payload: Any) -> ImageArray:
         if self._cameras[role].type == "CompressedImage":
             return compressed_to_rgb(payload.data, payload.format)
         encoding = self._encoding(role, payload)

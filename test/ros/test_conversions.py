@@ -247,12 +247,6 @@ def test_b04_override_wins_over_the_label():
     assert not np.array_equal(trusted, override)
 
 
-def test_camera_mounted_upside_down_is_turned():
-    picture = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    reader = MessageReader({"front": CameraConfig(rotate_180=True)})
-    np.testing.assert_array_equal(reader.read("front", conversions.to_image(picture, 0)), picture[::-1, ::-1])
-
-
 def _stub_bridge(monkeypatch, error: Exception | None) -> None:
     stub = types.ModuleType("cv_bridge")
 

@@ -149,7 +149,7 @@ def test_b25_one_failed_cycle_holds_and_the_next_acts():
         brain = b.brain()
         b.player()
         b.until(lambda: b.got("joint_command"), "commands")
-        brain._parts.brain.runner.fail_next("sample_actions")
+        brain._parts.brain.model.runner.fail_next("sample_actions")
         failed = b.until(
             lambda: [r for r in b.got("cycle_report") if r.status == CycleReport.STATUS_FAILED],
             "a failed report",
@@ -167,7 +167,7 @@ def test_b25_model_that_keeps_failing_ends_in_hold_silence_and_error_then_can_be
         player = b.player()
         b.until(lambda: len(b.got("joint_command")) > 5, "commands")
         for _ in range(3):
-            brain._parts.brain.runner.fail_next("prefill")
+            brain._parts.brain.model.runner.fail_next("prefill")
         b.until_state(brain, "unconfigured")
         b.until(lambda: (h := b.health("oxygen_node: state")) and h.level == b"\x02", "ERROR")
         assert "made to fail" in b.health("oxygen_node: state").message

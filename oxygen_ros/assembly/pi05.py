@@ -1,0 +1,113 @@
+"""A pi0.5 or pi0 checkpoint, opened, fitted to the robot and loaded. Imports torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import torch
+
+from oxygen_ros.assembly.model import Model, check_memory
+from oxygen_ros.clock import Clock
+from oxygen_ros.config import OxygenConfig
+from oxygen_ros.errors import ConfigError
+from oxygen_ros.models.pi05.checkpoint import Checkpoint, Origin
+from oxygen_ros.models.pi05.checkpoint_open import OpenOptions, open_checkpoint
+from oxygen_ros.models.pi05.loading import load_model
+from oxygen_ros.models.pi05.processor import Pi05Processor
+from oxygen_ros.models.tokenizers import LocalTokenizer, open_tokenizer
+from oxygen_ros.robots.transform import make_transform
+from oxygen_ros.runners.device import pick_device, pick_dtype
+from oxygen_ros.runners.eager import EagerRunner
+
+
+def build_pi05(config: OxygenConfig, clock: Clock) -> Model:
+    """Everything is checked before the first weight is read, so that a refusal comes at once.
+
+    Raises:
+        ConfigError: if checkpoint, robot and device do not fit together.
+        CheckpointError: if the checkpoint cannot be used.
+    """
+    device, dtype = pick_device(config.runner.device), pick_dtype(config.runner.dtype)
+    torch.set_num_threads(config.runner.num_threads)
+    opened = _open(config)
+    tokenizer = _tokenizer(config, opened)
+    checkpoint = dataclasses.replace(
+        opened,
+        config=dataclasses.replace(
+            opened.config,
+            num_denoise_steps=config.model.num_denoise_steps,
+            stop_token_ids=opened.config.stop_token_ids | tokenizer.end_ids,
+        ),
+    )
+    _check_experts(config, checkpoint)
+    adapts = config.robot.adapt_to_pi and checkpoint.origin is Origin.OPENPI
+    numbers = make_transform(config.robot, adapt_to_pi=adapts)
+    processor = Pi05Processor(checkpoint, tokenizer, config.robot, numbers)
+    model = load_model(checkpoint, dtype, device)
+    layout = model.kv_layout(config.kv.num_prefixes, config.kv.num_rows, config.kv.row_capacity)
+    check_memory(layout, config)
+    runner = EagerRunner(
+        model,
+        layout,
+        row_buckets=config.runner.row_buckets,
+        warm_up_runs=config.runner.warm_up_runs,
+        clock=clock,
+    )
+    vocabulary = tokenizer.file
+    known_as = vocabulary.known_as or "not one we know"
+    return Model(
+        runner=runner,
+        processor=processor,
+        tokenizer=tokenizer,
+        is_stand_in=False,
+        notes=(
+            f"checkpoint {checkpoint.path}: {checkpoint.family}, {checkpoint.num_parameters} parameters",
+            f"dialect {checkpoint.dialect.name}: {checkpoint.dialect_reason}",
+            *checkpoint.decisions,
+            f"tokenizer {vocabulary.path}: {known_as}, sha256 {vocabulary.sha256}",
+        ),
+        warnings=checkpoint.warnings,
+        counts=lambda: processor.counts,
+    )
+
+
+def _open(config: OxygenConfig) -> Checkpoint:
+    model = config.model
+    if not model.checkpoint:
+        raise ConfigError(
+            "no_checkpoint",
+            "model.checkpoint is empty; wanted the folder of a checkpoint",
+            "checkpoint:=/path/to/checkpoint, or runner.kind: fake",
+        )
+    options = OpenOptions(
+        dialect=model.dialect,
+        asset_id=model.asset_id,
+        horizon=model.horizon,
+        max_prompt_tokens=model.max_prompt_tokens,
+        attention=model.attention_mode,
+        openpi_prompt=model.openpi_prompt,
+    )
+    return open_checkpoint(Path(model.checkpoint).expanduser(), options)
+
+
+def _tokenizer(config: OxygenConfig, checkpoint: Checkpoint) -> LocalTokenizer:
+    if config.model.tokenizer:
+        return open_tokenizer(Path(config.model.tokenizer).expanduser())
+    if checkpoint.tokenizer_path is not None:
+        return open_tokenizer(checkpoint.tokenizer_path)
+    raise ConfigError(
+        "no_tokenizer",
+        f"{checkpoint.path} has no tokenizer, and model.tokenizer is empty",
+        f"put {checkpoint.tokenizer_name or 'the tokenizer'}'s file there, or name it by model.tokenizer",
+    )
+
+
+def _check_experts(config: OxygenConfig, checkpoint: Checkpoint) -> None:
+    wanted, there = config.model.experts, tuple(expert.name for expert in checkpoint.config.experts)
+    if wanted != there:
+        raise ConfigError(
+            "experts",
+            f"model.experts is [{', '.join(wanted)}]; the checkpoint has [{', '.join(there)}]",
+            f"model.experts: [{', '.join(there)}]",
+        )

@@ -28,6 +28,10 @@ class Watch(TorchDispatchMode):
         self.copies = []
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        with self:  # operators made of others are looked into: a copy may hide in a matrix product
+            parts = function.decompose(*args, **(kwargs or {}))
+        if parts is not NotImplemented:
+            return parts
         result = function(*args, **(kwargs or {}))
         self.num_calls += 1
         sources = {t.untyped_storage().data_ptr() for t in tree_leaves((args, kwargs)) if torch.is_tensor(t)}
@@ -107,3 +111,11 @@ def test_watch_sees_a_copy_and_an_allocation_of_kv_size():
         run.memory.prefix_k[0].clone()
     assert len(seen.allocations) == 1
     assert len(seen.copies) == 1
+
+
+def test_watch_sees_a_copy_inside_an_operator_made_of_others():
+    run, _ = long_runner()
+    keys = run.memory.prefix_k[0, :, 0].transpose(0, 1)  # [tokens, slots, D] has no flat view
+    with torch.inference_mode(), Watch(run.memory, 1) as seen:
+        keys.flatten(0, 1)
+    assert [name for name, _ in seen.copies] == ["aten.clone.default"]

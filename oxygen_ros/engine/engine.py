@@ -45,10 +45,10 @@ class Engine:
     ) -> None:
         self._runner = runner
         self._clock = clock
-        self._settings = settings or EngineSettings()
+        self.settings = settings or EngineSettings()
         self._ledger = KVLedger(runner.layout)
-        self._texts = LivingTexts(runner.spec, runner.layout, self._ledger, tokenizer, clock, self._settings)
-        self._estimator = StepCostEstimator(self._settings.cost_quantile, self._settings.cost_window)
+        self._texts = LivingTexts(runner.spec, runner.layout, self._ledger, tokenizer, clock, self.settings)
+        self._estimator = StepCostEstimator(self.settings.cost_quantile, self.settings.cost_window)
         self._current: Prefix | None = None
         self._has_stale_tokens = False
         self.num_prefills = 0
@@ -206,14 +206,14 @@ class Engine:
 
     def _run_steps(self, texts: list[RequestState], budget: CycleBudget, num_before: int) -> int:
         """At most one round of steps; the deadline and the inbox are looked at before each. Steps run."""
-        for num_done in range(self._settings.steps_per_round):
+        for num_done in range(self.settings.steps_per_round):
             if num_done:
                 self._texts.take_inbox()
             active = [text for text in texts if text.can_step()]
             num_fed = _tokens_fed(active)
             now_ns = self._clock.now_ns()
             cost_ns = self._estimator.estimate_ns(num_fed)
-            if not active or not self._settings.steps.allows(num_before + num_done, cost_ns, budget, now_ns):
+            if not active or not self.settings.steps.allows(num_before + num_done, cost_ns, budget, now_ns):
                 return num_done
             with self._runner_at_work():
                 if self._has_stale_tokens:
@@ -223,7 +223,7 @@ class Engine:
             self._estimator.observe(num_fed, self._clock.now_ns() - now_ns)
             for text in active:
                 text.num_steps += 1
-        return self._settings.steps_per_round
+        return self.settings.steps_per_round
 
     def _forget_stall(self, num_tokens: int, budget: CycleBudget) -> None:
         """After a cycle with time left but no step that fits: without new measures, one stall would last."""

@@ -45,10 +45,10 @@ class Watch(TorchDispatchMode):
         return result
 
 
-def settings(dtype):
+def settings(dtype, num_kv_heads):
     """Long prefixes and a narrow model: KV of one layer is larger than any activation."""
-    size = GemmaSize(width=16, depth=2, mlp_dim=16, num_heads=2, num_kv_heads=1, head_dim=64)
-    expert = ExpertConfig("default", GemmaSize(8, 2, 8, 2, 1, 64), horizon=4, action_dim=4)
+    size = GemmaSize(width=16, depth=2, mlp_dim=16, num_heads=2, num_kv_heads=num_kv_heads, head_dim=64)
+    expert = ExpertConfig("default", GemmaSize(8, 2, 8, 2, num_kv_heads, 64), horizon=4, action_dim=4)
     return config(
         vlm=size,
         experts=(expert,),
@@ -58,8 +58,8 @@ def settings(dtype):
     )
 
 
-def long_runner(dtype=torch.float32):
-    loaded = model(settings(dtype))
+def long_runner(dtype=torch.float32, num_kv_heads=1):
+    loaded = model(settings(dtype, num_kv_heads))
     run = EagerRunner(loaded, loaded.kv_layout(NUM_SLOTS, 8, 16))
     sizes = [run.prefill(inputs(slot, LONG_PROMPT - slot), slot) for slot in range(NUM_SLOTS)]
     return run, sizes
@@ -82,8 +82,9 @@ def watch(run, sizes, batch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_decode_step_allocates_nothing_of_kv_size_and_copies_no_prefix(dtype):
-    run, sizes = long_runner(dtype)
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+def test_decode_step_allocates_nothing_of_kv_size_and_copies_no_prefix(dtype, num_kv_heads):
+    run, sizes = long_runner(dtype, num_kv_heads)
     run.decode_step(rows(sizes, 1))
     seen = watch(run, sizes, rows(sizes, 2))
     assert len(seen.allocations) == 0, seen.allocations

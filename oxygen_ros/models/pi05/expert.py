@@ -92,15 +92,27 @@ def run_layers(
     Every row sees all tokens of the slot before ``start`` and all of its own block.
     """
     size, eps, end = expert.size, config.expert_rms_norm_eps, start + x.shape[0]
-    gates = modulation[:, 2].to(x.dtype)
-    for index, layer in enumerate(layers):
-        scale, shift, _ = modulation[2 * index]
-        q, k, v = project_qkv(layer, size, modulated_rms_norm(x, scale, shift, eps), rope)
-        kv.k[index, :, start:end].copy_(k.transpose(0, 1))
-        kv.v[index, :, start:end].copy_(v.transpose(0, 1))
-        attended = attend(fold_heads(q, size.num_kv_heads), kv.k[index, :, :end], kv.v[index, :, :end])
-        x = torch.addcmul(x, gates[2 * index], layer.o(unfold_heads(attended, x.shape[0])))
-        scale, shift, _ = modulation[2 * index + 1]
-        normed = modulated_rms_norm(x, scale, shift, eps)
-        x = torch.addcmul(x, gates[2 * index + 1], gated_mlp(layer, normed))
+    scales, shifts = modulation[:, 0].unbind(0), modulation[:, 1].unbind(0)
+    gates = modulation[:, 2].to(x.dtype).unbind(0)
+    slots = zip(*_layer_views(kv, start, end), strict=True)
+    for index, (layer, (new_k, new_v, keys, values)) in enumerate(zip(layers, slots, strict=True)):
+        before, after = 2 * index, 2 * index + 1
+        normed = modulated_rms_norm(x, scales[before], shifts[before], eps)
+        q, k, v = project_qkv(layer, size, normed, rope)
+        new_k.copy_(k)
+        new_v.copy_(v)
+        attended = attend(fold_heads(q, size.num_kv_heads), keys, values)
+        x = torch.addcmul(x, gates[before], layer.o(unfold_heads(attended, x.shape[0])))
+        normed = modulated_rms_norm(x, scales[after], shifts[after], eps)
+        x = torch.addcmul(x, gates[after], gated_mlp(layer, normed))
     return x
+
+
+def _layer_views(kv: PrefixKV, start: int, end: int) -> tuple[tuple[Tensor, ...], ...]:
+    """By layer: where new keys and values go, [T, K, D], and all that are read, [K, end, D]."""
+    return (
+        kv.k[:, :, start:end].transpose(1, 2).unbind(0),
+        kv.v[:, :, start:end].transpose(1, 2).unbind(0),
+        kv.k[:, :, :end].unbind(0),
+        kv.v[:, :, :end].unbind(0),
+    )

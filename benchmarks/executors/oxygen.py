@@ -8,16 +8,18 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import torch
 
 from benchmarks.executors.protocol import CycleRecord, TextResult
 from benchmarks.timing import moment
 from benchmarks.tokenizer import NumberTokenizer
 from benchmarks.workloads import Job
-from oxygen_ros.clock import SteadyClock
+from oxygen_ros.clock import Clock, SteadyClock
 from oxygen_ros.engine.budget import FixedSteps, StepPolicy
 from oxygen_ros.engine.engine import Engine, EngineSettings
 from oxygen_ros.models.protocol import ModelInputs
 from oxygen_ros.runners.eager import EagerRunner
+from oxygen_ros.runners.protocol import ModelRunner
 from oxygen_ros.runtime.control_cycle import ControlCycle, CycleSettings
 from oxygen_ros.runtime.ports import NotReady
 from oxygen_ros.types import (
@@ -40,7 +42,7 @@ _NO_STATE = np.zeros(0, dtype=np.float32)
 class PreparedSource:
     """Source, processor and sinks of one control cycle; inputs were prepared before."""
 
-    def __init__(self, clock: SteadyClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._inputs: ModelInputs | None = None
         self.chunks: dict[str, FloatArray] = {}
@@ -105,16 +107,24 @@ class OxygenExecutor:
     def __init__(
         self,
         name: str,
-        runner: EagerRunner,
+        runner: ModelRunner,
         steps: StepPolicy,
         steps_per_round: int,
         period_ns: int = HOUR_NS,
         reserve_ns: int = 0,
+        clock: Clock | None = None,
+        is_strict: bool = True,
     ) -> None:
+        """Put the product's parts together.
+
+        Args:
+            is_strict: texts that are refused are faults; otherwise they are counted.
+        """
         self.name = name
-        self.runner = runner
-        self._device = runner.model.device
-        clock = SteadyClock()
+        self._device = runner.model.device if isinstance(runner, EagerRunner) else torch.device("cpu")
+        self._is_strict = is_strict
+        self.num_refused = 0
+        clock = clock or SteadyClock()
         self._source = PreparedSource(clock)
         waiting = 4 * runner.layout.num_rows
         self.engine = Engine(
@@ -202,6 +212,10 @@ class OxygenExecutor:
             if delta.num_tokens and not writing.first_token_ns:
                 writing.first_token_ns = now_ns - writing.born_ns
             if not delta.is_final:
+                continue
+            if delta.finish_reason is FinishReason.REFUSED and not self._is_strict:
+                self.num_refused += 1
+                del self._writing[delta.request_id]
                 continue
             if delta.finish_reason is not FinishReason.LENGTH:
                 raise RuntimeError(f"{delta.request_id} ended as {delta.finish_reason}: {delta.detail}")

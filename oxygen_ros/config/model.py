@@ -31,6 +31,11 @@ class ModelConfig:
         choices=("task_state_action", "task_only", "task_subtask"),
         help="Prompt form of openpi checkpoints; their files do not say it. LeRobot checkpoints ignore it.",
     )
+    state_below_range: str = parameter(
+        "as_trained",
+        choices=("as_trained", "clip"),
+        help="Prompt number of a state below its normal range. as_trained: -1, as in training. clip: 0.",
+    )
     asset_id: str = parameter(
         "", help="Folder under assets/ with the statistics (openpi). Empty: the only one there."
     )

@@ -19,7 +19,7 @@ from oxygen_ros.models.pi05.cameras import CameraView, bind_cameras
 from oxygen_ros.models.pi05.checkpoint import Checkpoint, Feature, Origin
 from oxygen_ros.models.pi05.checkpoint_openpi import fit_to_robot
 from oxygen_ros.models.pi05.images import PictureMaker
-from oxygen_ros.models.pi05.normalise import Normaliser, make_normaliser
+from oxygen_ros.models.pi05.normalise import DEGENERATE_BOUND, Normaliser, make_normaliser
 from oxygen_ros.models.pi05.prompt import BelowRange, Prompt, PromptWriter
 from oxygen_ros.models.pi05.relative import RelativeActions, relative_by_counts, relative_by_names
 from oxygen_ros.models.protocol import ModelInputs
@@ -123,6 +123,22 @@ class Pi05Processor:
     def counts(self) -> Mapping[str, int]:
         """How often since the start: ``state_clipped``, ``prompt_truncated``, ``camera_absent``."""
         return dict(self._counts)
+
+    def camera_map(self) -> str:
+        """Which camera fills which slot, for the log: only names can show that two are swapped."""
+        return "; ".join(f"{slot.name} <- {slot.role or 'nothing'}" for slot in self.slots)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Joints whose recorded range is almost zero, one sentence each."""
+        named = (
+            (self.state_normaliser, "state", self._robot.joint_names),
+            (self.action_normaliser, "command", self._robot.command_joint_names),
+        )
+        return tuple(
+            f"{kind} {names[dim]} never moved in training: kept within {DEGENERATE_BOUND:g} of model space"
+            for normaliser, kind, names in named
+            for dim in normaliser.degenerate
+        )
 
     def prepare(self, observation: Observation) -> ModelInputs:
         """Model inputs of one observation.

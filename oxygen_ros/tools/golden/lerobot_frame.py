@@ -68,7 +68,7 @@ def _arrays(path: Path) -> Arrays:
     if not path.is_file():
         return {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(path) as archive:
             return {key: archive[key] for key in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise ContractError("golden_file", f"cannot read {path}: {error}") from error

@@ -18,12 +18,14 @@ from std_srvs.srv import Trigger
 
 from oxygen_ros.assembly import Brain, build_brain
 from oxygen_ros.config import OxygenConfig
+from oxygen_ros.errors import ConfigError, OxygenError
 from oxygen_ros.msg import CycleReport as CycleReportMessage
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.action_outlet import ActionOutlet
 from oxygen_ros.ros.brain_health import BrainHealth
 from oxygen_ros.ros.bridge import bridge_reader
 from oxygen_ros.ros.conversions import to_report_message
+from oxygen_ros.ros.joint_check import JointCheck
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.ros.node_clock import NodeClock
 from oxygen_ros.ros.sensors import SensorInputs
@@ -71,6 +73,16 @@ class OxygenNode(ManagedNode):
     def prepare(self, config: OxygenConfig) -> Brain:
         """Load the model and warm it up."""
         return build_brain(config, self.steady)
+
+    async def look_around(self, config: OxygenConfig) -> OxygenError | None:
+        """Listen to the joint topics for a moment: a preset of another robot is refused."""
+        check = JointCheck(self, config.robot, self.steady)
+        await check
+        try:
+            check.refuse_strangers()
+        except ConfigError as error:
+            return error
+        return None
 
     def set_up(self, config: OxygenConfig, prepared: Any) -> None:
         """Wire the brain to topics and services."""

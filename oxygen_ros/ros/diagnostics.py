@@ -20,6 +20,14 @@ def status(
     return DiagnosticStatus(level=level, name=name, message=message, hardware_id="oxygen_ros", values=pairs)
 
 
+def life_line(name: str, state: str, failure: str, is_time_known: bool) -> DiagnosticStatus:
+    """Where a node is in its life: OK while it acts and when it has ended well."""
+    is_good = state in ("active", "finalized")
+    level = ERROR if failure else OK if is_good else WARN
+    values = {"state": state, "ros_time": "known" if is_time_known else "no /clock"}
+    return status(f"{name}: state", level, failure or state, values)
+
+
 def health(statuses: Iterable[DiagnosticStatus], now_ns: int) -> DiagnosticArray:
     """All lines of one node."""
     return DiagnosticArray(header=Header(stamp=to_time(now_ns)), status=list(statuses))

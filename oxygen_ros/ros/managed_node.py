@@ -27,7 +27,7 @@ from oxygen_ros.errors import OxygenError
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.arguments import RosArguments
 from oxygen_ros.ros.clock_watch import ClockWatch
-from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, health, status
+from oxygen_ros.ros.diagnostics import health, life_line
 from oxygen_ros.ros.entities import EntityMark
 from oxygen_ros.ros.loading import Loading
 from oxygen_ros.ros.parameters import NodeParameters
@@ -36,11 +36,7 @@ from oxygen_ros.runtime.refusals import Refusals
 HEARTBEAT_S = 1.0
 ACKNOWLEDGED_WITHIN_NS = 500_000_000
 
-_SUCCESS, _FAILURE, _ERROR = (
-    TransitionCallbackReturn.SUCCESS,
-    TransitionCallbackReturn.FAILURE,
-    TransitionCallbackReturn.ERROR,
-)
+_SUCCESS, _FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
 class ManagedNode(LifecycleNodeMixin, Node):
@@ -88,6 +84,10 @@ class ManagedNode(LifecycleNodeMixin, Node):
         Raises:
             OxygenError: if it cannot be done; configure fails with its message.
         """
+
+    async def look_around(self, config: OxygenConfig) -> OxygenError | None:
+        """Compare the configuration with what is there, while ``prepare`` runs; why it does not fit."""
+        return None
 
     def set_up(self, config: OxygenConfig, prepared: Any) -> None:
         """Make publishers, subscriptions and services."""
@@ -196,7 +196,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
         """Hold and end what runs; ERROR if that is because of a failure."""
         self.stop("deactivated")
         result = super().on_deactivate(state)
-        return _ERROR if self._failure else result
+        return TransitionCallbackReturn.ERROR if self._failure else result
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Free everything; parameters can be changed again."""
@@ -237,12 +237,13 @@ class ManagedNode(LifecycleNodeMixin, Node):
             self._note_failure(str(error))
             return
         loading = self._loading = Loading(lambda: self.prepare(config), self._wake)
+        refusal = await self.look_around(config)
         await loading
         self._loading = None
         if loading.is_cancelled:
             self._note_failure("configure was cancelled")
-        elif isinstance(loading.error, OxygenError):
-            self._note_failure(str(loading.error))
+        elif refusal or isinstance(loading.error, OxygenError):
+            self._note_failure(str(refusal or loading.error))
         elif loading.error is not None:
             self._note_failure(f"{type(loading.error).__name__}: {loading.error}")
         else:
@@ -291,13 +292,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
 
     def publish_diagnostics(self) -> None:
         """Send health now: once a second by itself, at once when something breaks."""
-        if self._loading is not None:
-            level, message = WARN, "loading"
-        elif self._failure:
-            level, message = ERROR, self._failure
-        else:
-            level, message = OK if self.is_active or self.state == "finalized" else WARN, self.state
-        values = {"state": self.state, "ros_time": "known" if self._clock_watch.is_known else "no /clock"}
         name = self.get_fully_qualified_name().strip("/")
-        lines = [status(f"{name}: state", level, message, values), *self.diagnose()]
+        failure = "" if self._loading is not None else self._failure
+        state = "loading" if self._loading is not None else self.state
+        lines = [life_line(name, state, failure, self._clock_watch.is_known), *self.diagnose()]
         self._diagnostics.publish(health(lines, self.now_ns()))

@@ -124,7 +124,7 @@ class Bench:
         self.overrides = {key: value for key, value in self.overrides.items() if value is not None}
         self.nodes: list[Any] = []
         self.steady = SteadyClock()
-        self.feeds = True
+        self.feed: Callable[[], object] | None = self.probe.feed
 
     def add(self, node_class: Any, **overrides: Any) -> Any:
         """Make a node with the bench's parameters and ``overrides``, and spin it from now on."""
@@ -146,17 +146,26 @@ class Bench:
             self.probe.hear(Float64MultiArray, "action_player/joint_command", qos.newest(50))
         return self.add(ActionPlayer, **overrides)
 
+    def mailbox(self) -> Any:
+        """The brain's mailbox, once it is active."""
+        brain = next(node for node in self.nodes if isinstance(node, OxygenNode))
+        self.until_state(brain, "active")
+        return brain._parts.mailbox
+
+    def acted(self) -> list[CycleReport]:
+        return [r for r in self.got("cycle_report") if r.status == CycleReport.STATUS_ACTED]
+
     def got(self, key: str) -> list[Any]:
         return self.probe.got[key]
 
     def until(self, condition: Callable[[], Any], what: str = "", limit_s: float = LIMIT_S) -> Any:
-        """Spin, feeding good inputs unless ``feeds`` is off, until ``condition`` is true; its value."""
+        """Spin, feeding inputs by ``feed`` unless that is None, until ``condition`` is true; its value."""
         until_ns = self.steady.now_ns() + round(limit_s * 1e9)
         while not (value := condition()):
             if self.steady.now_ns() > until_ns:
                 raise AssertionError(f"did not happen in {limit_s:g} s: {what}\n{self.describe()}")
-            if self.feeds:
-                self.probe.feed()
+            if self.feed is not None:
+                self.feed()
             for _ in range(10):
                 self.executor.spin_once(timeout_sec=0.01)
         return value

@@ -95,7 +95,7 @@ def test_another_process_receives_every_topic_with_ids_and_stamps_at_its_rate():
 def test_b67_late_subscriber_gets_the_last_text_if_it_asks_for_it():
     with bench() as b, processes(b, "oxygen_node"):
         b.until(lambda: b.got("text"), "a text")
-        b.feeds = False
+        b.feed = None
         b.until(lambda: b.reasons() & {"stale"} or len(b.got("cycle_report")) > 3, "some cycles")
         volatile = QoSProfile(depth=10, durability=DurabilityPolicy.VOLATILE)
         b.probe.hear(String, "oxygen_node/text/memory", qos.latched(), "latched")
@@ -129,7 +129,7 @@ MOMENTS = {
 )
 def test_b79_signal_at_any_moment_ends_a_node_without_a_traceback(name, moment, number):
     with bench() as b, processes(b, name, enable_control=False) as (node,):
-        b.feeds = moment == "at work"
+        b.feed = b.probe.feed if moment == "at work" else None
         b.until(
             lambda: MOMENTS[moment](b, node) or node.process.poll() is not None, f"{moment}\n{node.output}"
         )

@@ -22,6 +22,7 @@ from oxygen_ros.msg import CycleReport as CycleReportMessage
 from oxygen_ros.msg import PlayerState
 from oxygen_ros.msg import TextDelta as TextDeltaMessage
 from oxygen_ros.runtime.playback import PlayerStatus
+from oxygen_ros.runtime.stamps import from_time
 from oxygen_ros.types import ActionChunk, CycleReport, ImageArray, TextDelta
 
 S = 1_000_000_000
@@ -33,11 +34,6 @@ def to_time(stamp_ns: int) -> Time:
     """Nanoseconds as a ROS time."""
     sec, nanosec = divmod(min(max(stamp_ns, 0), MAX_STAMP_NS), S)
     return Time(sec=sec, nanosec=nanosec)
-
-
-def from_time(stamp: Time) -> int:
-    """A ROS time as nanoseconds; 0 for a time before 1970."""
-    return max(stamp.sec * S + stamp.nanosec, 0)
 
 
 def to_chunk_message(chunk: ActionChunk) -> ActionChunkMessage:

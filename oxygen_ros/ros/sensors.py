@@ -15,9 +15,9 @@ from std_msgs.msg import String
 from oxygen_ros.config import OxygenConfig
 from oxygen_ros.msg import PlayerState
 from oxygen_ros.ros import qos
-from oxygen_ros.ros.conversions import from_time
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.runtime.mailbox import Mailbox
+from oxygen_ros.runtime.stamps import from_time
 
 PICTURE_TYPES = {"Image": Image, "CompressedImage": CompressedImage}
 

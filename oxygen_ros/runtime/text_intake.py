@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+from typing import Any
 
 from oxygen_ros.config import ASK_TASK
 from oxygen_ros.engine.tasks import TextTasks
@@ -29,6 +30,11 @@ class Question:
     top_k: int = 0
     seed: int = 0
     max_age_s: float = 0.0
+
+    @classmethod
+    def of(cls, message: Any) -> Question:
+        """The question of anything with the fields of TextRequest.msg."""
+        return cls(**{field.name: getattr(message, field.name) for field in dataclasses.fields(cls)})
 
 
 def to_request(question: Question, tasks: TextTasks) -> TextRequest:

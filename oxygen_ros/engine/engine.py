@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oxygen_ros.clock import Clock
+from oxygen_ros.engine.admission import Inbox, Submission, encode_prompt
 from oxygen_ros.engine.budget import CycleBudget, StepCostEstimator
 from oxygen_ros.engine.request import Prefix, RequestState
 from oxygen_ros.engine.settings import EngineSettings
@@ -44,10 +45,14 @@ class Engine:
         self, runner: ModelRunner, tokenizer: Tokenizer, clock: Clock, settings: EngineSettings | None = None
     ) -> None:
         self._runner = runner
+        self._tokenizer = tokenizer
         self._clock = clock
         self.settings = settings or EngineSettings()
         self._ledger = KVLedger(runner.layout)
-        self._texts = LivingTexts(runner.spec, runner.layout, self._ledger, tokenizer, clock, self.settings)
+        self._inbox = Inbox(max_size=2 * (self.settings.max_waiting + runner.layout.num_rows))
+        self._texts = LivingTexts(
+            runner.spec, runner.layout, self._ledger, self._inbox, tokenizer, clock, self.settings
+        )
         self._estimator = StepCostEstimator(self.settings.cost_quantile, self.settings.cost_window)
         self._current: Prefix | None = None
         self._has_stale_tokens = False
@@ -71,22 +76,24 @@ class Engine:
         Otherwise the reason why it was not taken (an id that is alive or empty, a flood of requests): no
         delta will come, and the caller tells the asker.
         """
-        return self._texts.submit(request)
+        ids, refusal = encode_prompt(request, self.spec, self.layout, self.settings.rules, self._tokenizer)
+        not_taken = self._inbox.put(Submission(request, self._clock.now_ns(), ids, refusal))
+        return str(not_taken) if not_taken else None
 
     def cancel(self, request_id: str = "", task: str = "") -> int:
         """End one text, all texts of a task, or all when both are empty. Number of living texts hit.
 
         They end before the next decode step and hold nothing from then on.
         """
-        return self._texts.cancel(request_id, task)
+        return self._inbox.cancel(request_id, task)
 
     def is_alive(self, request_id: str) -> bool:
         """True while a text of this id has not ended: its final delta is still to come."""
-        return self._texts.is_alive(request_id)
+        return self._inbox.is_alive(request_id)
 
     def refusals(self) -> dict[str, int]:
         """Text requests refused since the start, by kind."""
-        return self._texts.refusals()
+        return self._inbox.refusals()
 
     # Control thread.
 

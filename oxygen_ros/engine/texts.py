@@ -1,12 +1,12 @@
 """The living texts: taken in, begun on a prefix, advanced by tokens, ended; and what they hold of the memory.
 
-Knows no runner and no budget. ``submit`` and ``cancel`` may be called from any thread, all else from one.
+Knows no runner and no budget. Control thread; other threads reach it through the inbox.
 """
 
 from __future__ import annotations
 
 from oxygen_ros.clock import Clock
-from oxygen_ros.engine.admission import Inbox, Submission, encode_prompt
+from oxygen_ros.engine.admission import Inbox
 from oxygen_ros.engine.request import Prefix, RequestState, Seat
 from oxygen_ros.engine.scheduler import Plan, SchedulerLimits, plan
 from oxygen_ros.engine.settings import EngineSettings
@@ -15,7 +15,7 @@ from oxygen_ros.errors import IntegrityError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.kv.ledger import KVLedger, Lease
 from oxygen_ros.models.protocol import ModelSpec, Tokenizer
-from oxygen_ros.types import FinishReason, TextDelta, TextRequest
+from oxygen_ros.types import FinishReason, TextDelta
 
 
 class LivingTexts:
@@ -26,44 +26,22 @@ class LivingTexts:
         spec: ModelSpec,
         layout: KVLayout,
         ledger: KVLedger,
+        inbox: Inbox,
         tokenizer: Tokenizer,
         clock: Clock,
         settings: EngineSettings,
     ) -> None:
         self._spec = spec
-        self._layout = layout
         self._ledger = ledger
+        self._inbox = inbox
         self._tokenizer = tokenizer
         self._clock = clock
         self._rules = settings.rules
         self._limits = SchedulerLimits(
             layout.num_prefixes, layout.num_rows, settings.max_waiting, settings.aging_ns
         )
-        self._inbox = Inbox(max_size=2 * (settings.max_waiting + layout.num_rows))
         self._texts: dict[str, RequestState] = {}  # in order of submission
         self._deltas: list[TextDelta] = []
-
-    # Any thread.
-
-    def submit(self, request: TextRequest) -> str | None:
-        """See ``Engine.submit``."""
-        ids, refusal = encode_prompt(request, self._spec, self._layout, self._rules, self._tokenizer)
-        not_taken = self._inbox.put(Submission(request, self._clock.now_ns(), ids, refusal))
-        return str(not_taken) if not_taken else None
-
-    def cancel(self, request_id: str, task: str) -> int:
-        """See ``Engine.cancel``."""
-        return self._inbox.cancel(request_id, task)
-
-    def is_alive(self, request_id: str) -> bool:
-        """See ``Engine.is_alive``."""
-        return self._inbox.is_alive(request_id)
-
-    def refusals(self) -> dict[str, int]:
-        """Requests refused since the start, by kind."""
-        return self._inbox.refusals()
-
-    # One thread.
 
     @property
     def num_waiting(self) -> int:

@@ -113,7 +113,7 @@ class ControlCycle:
         except Exception as error:
             self._fail(error, notes)
         self._num_late += notes.slack_ns() < 0
-        refusals = {**self._source.refusals(), **self._engine.refusals(), **self._refused}
+        refusals = Counter(self._source.refusals()) + Counter(self._engine.refusals()) + self._refused
         report = notes.report(self._engine, self._num_late, refusals)
         self._reports.publish_report(report)
         return report
@@ -169,50 +169,41 @@ class ControlCycle:
                 finished = self._processor.finish(expert.name, actions, notes.observation)
                 if not np.isfinite(finished).all():
                     raise RunnerError("actions_not_finite", f"'{expert.name}', in the robot's units")
-                self._publish_chunk(expert.name, finished, notes.observation, notes.elapsed_ns())
+                joints = self._processor.joint_names(expert.name)
+                self._publish_chunk(expert.name, joints, finished, notes.observation, notes.elapsed_ns())
             notes.action_latency_ns = notes.action_latency_ns or notes.elapsed_ns()
         notes.status = CycleStatus.ACTED
         self._num_acted += 1
 
     def _publish_chunk(
-        self, expert: str, actions: FloatArray, observation: Observation, latency_ns: int
+        self,
+        expert: str,
+        joints: tuple[str, ...],
+        actions: FloatArray,
+        seen: Observation | None,
+        latency_ns: int,
     ) -> None:
         self._numbers.chunk_id += 1
         self._actions.publish_action(
             ActionChunk(
-                observation_id=observation.observation_id,
-                stamp_ns=observation.stamp_ns,
+                observation_id=seen.observation_id if seen else 0,
+                stamp_ns=seen.stamp_ns if seen else 0,
                 cycle_id=self._numbers.cycle_id,
                 chunk_id=self._numbers.chunk_id,
                 expert=expert,
-                instruction=observation.instruction,
-                joint_names=self._processor.joint_names(expert),
+                instruction=seen.instruction if seen else "",
+                joint_names=joints,
                 actions=actions,
                 dt_ns=self.settings.dt_ns,
-                execute_horizon=self.settings.execute_horizon,
+                execute_horizon=self.settings.execute_horizon if len(actions) else 0,
                 latency_ns=latency_ns,
-                actions_played=observation.actions_played,
+                actions_played=seen.actions_played if seen else 0,
             )
         )
 
-    def _withdraw_chunks(self, observation: Observation | None) -> None:
+    def _withdraw_chunks(self, seen: Observation | None) -> None:
         """A chunk without rows and without an expert: the player drops all it has and holds."""
-        self._numbers.chunk_id += 1
-        self._actions.publish_action(
-            ActionChunk(
-                observation_id=observation.observation_id if observation else 0,
-                stamp_ns=observation.stamp_ns if observation else 0,
-                cycle_id=self._numbers.cycle_id,
-                chunk_id=self._numbers.chunk_id,
-                expert="",
-                instruction=observation.instruction if observation else "",
-                joint_names=(),
-                actions=np.zeros((0, 0), np.float32),
-                dt_ns=self.settings.dt_ns,
-                execute_horizon=0,
-                latency_ns=0,
-            )
-        )
+        self._publish_chunk("", (), np.zeros((0, 0), np.float32), seen, 0)
 
     def _publish_texts(self) -> int:
         """Send all deltas on their way. How many texts ended with them."""

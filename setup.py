@@ -20,6 +20,13 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 PACKAGE = "oxygen_ros"
 CORE_ONLY = os.environ.get("OXYGEN_ROS_NO_MESSAGES") == "1"
+EXTRAS = {
+    "torch": ["torch>=2.13", "safetensors>=0.8", "tokenizers>=0.23", "sentencepiece>=0.2", "Pillow>=12"],
+    "images": ["opencv-python-headless>=4.6"],  # compressed images; on a robot apt's python3-opencv serves
+    "bags": ["rosbags>=0.11"],
+    "sim": ["mujoco>=3.17"],
+    "dev": ["pytest>=9", "ruff>=0.17", "mypy>=2.4", "types-PyYAML", "cmake>=3.20,<4", "ninja"],
+}
 
 
 def package_version() -> str:
@@ -129,7 +136,7 @@ setup(
     package_data={"": ["*.yaml", "*.json", "py.typed"]},
     setup_requires=[] if CORE_ONLY or shutil.which("cmake") else ["cmake==3.31.10", "ninja==1.13.2"],
     install_requires=["numpy>=1.26", "PyYAML>=6"],
-    extras_require={"torch": ["torch>=2.13"], "dev": ["pytest>=9", "ruff>=0.17", "mypy>=2.4"]},
+    extras_require=EXTRAS,
     entry_points={"console_scripts": console_scripts()},
     cmdclass={"build_py": BuildWithMessages},
     distclass=BinaryDistribution,

@@ -39,10 +39,12 @@ def ros_environment():
     program = setup_program()
     setup = program.Setup(WORK / "environment", program.has_sourced_ros())
     setup.make_environment()
-    setup.install("core.txt") if setup.system_ros else setup.install("ros.txt", "core.txt")
-    env = clean_environment(setup.prefix)
-    env["PIP_CONSTRAINT"] = str(ROOT / "requirements" / "constraints.txt")
-    return env
+    limits = ROOT / "requirements" / "constraints.txt"
+    if setup.system_ros:
+        limits = setup.keep_system_modules(limits)
+    else:
+        setup.install("ros.txt")
+    return clean_environment(setup.prefix) | {"PIP_CONSTRAINT": str(limits)}
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ BUILD_LIMIT_S = 500
 def workspace(sources, ros_environment, colcon):
     """A built workspace: the shell command that enters it, and its folder."""
     folder = sources.parents[1]
+    shell("pip install PyYAML numpy", ros_environment)  # what rosdep installs by the keys of package.xml
     flags = (
         ""
         if os.environ.get("ROS_DISTRO")

@@ -15,7 +15,7 @@ BUILD_LIMIT_S = 500
 @pytest.fixture(scope="module")
 def installed(sources, ros_environment):
     """The prefix of an environment into which the package was installed, and the sources left behind."""
-    shell(f"pip install --no-deps {sources}", ros_environment, BUILD_LIMIT_S)
+    shell(f"pip install {sources}", ros_environment, BUILD_LIMIT_S)
     return Path(ros_environment["VIRTUAL_ENV"])
 
 

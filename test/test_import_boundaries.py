@@ -48,7 +48,8 @@ LEVELS = {
     "replay": Level(CORE | {"assembly", "replay"}, {"numpy", "yaml"} | BAGS),
     "training": Level(CORE | {"assembly", "training"}, {"numpy", "torch"} | FILES),
     "tools": Level(
-        CORE | {"assembly", "replay", "training", "tools", "ros"},  # ros: inside functions only
+        # The doctor looks at the running graph only when it is asked to.
+        CORE | {"assembly", "replay", "training", "tools", "ros.doctor_graph"},
         {"numpy", "torch", "yaml", "onnx"} | FILES | BAGS,
     ),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from oxygen_ros.errors import ConfigError
+from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.models.flow_matching import TimeGrid
 
 CAMERAS = ("base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb")
@@ -159,6 +160,19 @@ class Pi05Config:
     def takes_state(self) -> bool:
         """True if an expert reads the state as numbers."""
         return any(expert.num_state_tokens for expert in self.experts)
+
+    def kv_layout(self, num_prefixes: int, num_rows: int, row_capacity: int) -> KVLayout:
+        """Layout whose slots hold the longest prefix and the longest action suffix."""
+        return KVLayout(
+            num_layers=self.vlm.depth,
+            num_kv_heads=self.vlm.num_kv_heads,
+            head_dim=self.vlm.head_dim,
+            dtype=str(self.dtypes.model).removeprefix("torch."),
+            num_prefixes=num_prefixes,
+            prefix_capacity=self.max_prefix_tokens + self.max_suffix_tokens,
+            num_rows=num_rows,
+            row_capacity=row_capacity,
+        )
 
     def expert(self, name: str) -> ExpertConfig:
         """Expert of that name.

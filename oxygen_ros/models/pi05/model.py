@@ -119,17 +119,7 @@ class Pi05Model:
 
     def kv_layout(self, num_prefixes: int, num_rows: int, row_capacity: int) -> KVLayout:
         """Layout whose slots hold the longest prefix and the longest action suffix."""
-        size = self.config.vlm
-        return KVLayout(
-            num_layers=size.depth,
-            num_kv_heads=size.num_kv_heads,
-            head_dim=size.head_dim,
-            dtype=str(self.dtype).removeprefix("torch."),
-            num_prefixes=num_prefixes,
-            prefix_capacity=self.config.max_prefix_tokens + self.config.max_suffix_tokens,
-            num_rows=num_rows,
-            row_capacity=row_capacity,
-        )
+        return self.config.kv_layout(num_prefixes, num_rows, row_capacity)
 
     def embed_prefix(self, inputs: PrefixInputs) -> Tensor:
         """Prefix tokens [T, W]: images in slot order, then the prompt."""

@@ -70,6 +70,10 @@ class RobotNumbers(Protocol):
         """Model numbers of a state."""
         ...
 
+    def state_to_robot(self, state: Vector) -> Vector:
+        """Robot units of a state in model numbers."""
+        ...
+
     def commands_to_robot(self, commands: Vector) -> Vector:
         """Robot units of commands."""
         ...
@@ -81,6 +85,7 @@ class Pi05Processor:
     Attributes:
         slots: every camera slot of the model with the role that fills it.
         state_normaliser, action_normaliser: what is done to numbers, for people and tools.
+        numbers: maps between the robot's units and the checkpoint's numbers.
         relative: which actions are offsets from the state; None for none.
     """
 
@@ -100,7 +105,7 @@ class Pi05Processor:
         """
         config = checkpoint.config
         self._robot = robot
-        self._numbers = numbers
+        self.numbers = numbers
         self._counts: Counter[str] = Counter()
         self._image_size = config.vision.image_size
         self._model_state_dim = config.experts[0].state_dim
@@ -178,7 +183,7 @@ class Pi05Processor:
         if self.relative is not None:
             state = self._model_state(observation).astype(values.dtype)
             values = self.relative.to_absolute(values, state)
-        return self._numbers.commands_to_robot(values).astype(np.float32)
+        return self.numbers.commands_to_robot(values).astype(np.float32)
 
     def joint_names(self, expert: str) -> tuple[str, ...]:
         """Column names of what ``finish`` gives."""
@@ -198,7 +203,7 @@ class Pi05Processor:
             raise ContractError(
                 "state_not_finite", f"the state is not finite at {', '.join(bad)}", "check the joint source"
             )
-        return self._numbers.state_to_model(state)
+        return self.numbers.state_to_model(state)
 
     def _pictures(self, observation: Observation) -> FloatArray:
         """Pictures of the cameras that are there, in slot order, [num_cameras, 3, S, S]."""

@@ -1,0 +1,1 @@
+"""What the doctor looks at, one module per subject; each gives a section of findings."""

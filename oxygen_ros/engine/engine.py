@@ -126,7 +126,7 @@ class Engine:
         """
         if self._current and self._current.observation_id == inputs.observation_id:
             return
-        self._drop_current()
+        self.release_prefix()
         ids = inputs.token_ids
         if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.spec.vocab_size:
             raise ContractError(
@@ -142,6 +142,12 @@ class Engine:
         finally:
             if self._current is None:
                 self._ledger.prefixes.release(lease)
+
+    def release_prefix(self) -> None:
+        """No current prefix any more: running texts keep their lease, none begins until the next prefill."""
+        if self._current:
+            self._ledger.prefixes.release(self._current.lease)
+            self._current = None
 
     def act(self, expert: str, seed: int) -> FloatArray:
         """One chunk of ``expert`` from the current prefix: float32 [horizon, action_dim], a copy.
@@ -244,12 +250,7 @@ class Engine:
 
     def _end_all(self, reason: FinishReason, detail: str) -> None:
         self._texts.end_all(reason, detail)
-        self._drop_current()
-
-    def _drop_current(self) -> None:
-        if self._current:
-            self._ledger.prefixes.release(self._current.lease)
-            self._current = None
+        self.release_prefix()
 
     @contextlib.contextmanager
     def _runner_at_work(self) -> Iterator[None]:

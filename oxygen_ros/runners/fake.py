@@ -189,7 +189,7 @@ class FakeRunner:
         if not isinstance(text, str):
             return tuple(text)
         filled = text.replace("{observation_id}", str(inputs.observation_id))
-        return (*self._tokenizer.encode(filled), min(self.spec.stop_token_ids))
+        return (*self._tokenizer.encode(filled), *sorted(self.spec.stop_token_ids)[:1])
 
     def _held(self, prefix_slot: int) -> ModelInputs:
         self._must(prefix_slot in self._slots, f"prefix {prefix_slot} was never written")

@@ -7,7 +7,7 @@ control thread; ``Engine.submit`` and ``Engine.cancel`` stay open to all threads
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -133,13 +133,15 @@ class ControlCycle:
         not_ready = self._observe(notes)
         if not_ready:
             notes.status, notes.reason = not_ready.status, not_ready.reason
+            self._engine.release_prefix()  # no text begins on what the robot saw some time ago
+            if not self.settings.decode_while_holding:
+                budget = replace(budget, deadline_ns=budget.start_ns)
         else:
             self._act(notes)
             for request in self._tasks.due(self._num_acted):
                 self._engine.submit(request)
-        if not not_ready or self.settings.decode_while_holding:
-            with notes.section("decode"):
-                notes.outcome = self._engine.decode(budget)
+        with notes.section("decode"):
+            notes.outcome = self._engine.decode(budget)
         notes.num_finished = self._publish_texts()
 
     def _observe(self, notes: CycleNotes) -> NotReady | None:

@@ -99,13 +99,26 @@ def test_without_observation_there_is_no_action_and_running_texts_go_on(not_read
     assert bench.run().status is CycleStatus.ACTED
 
 
-def test_running_texts_hold_too_where_the_settings_say_so():
+def test_running_texts_hold_too_where_the_settings_say_so_but_can_be_cancelled():
     settings = replace(SETTINGS, decode_while_holding=False)
     bench = CycleBench(ENDLESS, source=Source([observation(1), STALE]), cycle_settings=settings)
-    bench.engine.submit(request("a", max_tokens=90))
+    for name in "ab":
+        bench.engine.submit(request(name, max_tokens=90))
     bench.run()
-    assert bench.run().decode_steps == 0
+    bench.engine.cancel("a")
+    report = bench.run()
+    assert (report.decode_steps, report.texts_finished, report.memory.rows_used) == (0, 1, 1)
     assert bench.run().decode_steps == 12
+
+
+def test_question_asked_while_the_robot_is_blind_is_answered_from_the_next_observation():
+    bench = CycleBench({"Q": "ok"}, source=Source([observation(1), STALE, WAITING, observation(2)]))
+    bench.run()
+    bench.engine.submit(request("a"))
+    reports = [bench.run(), bench.run()]
+    assert [(report.texts_waiting, report.memory.prefixes_used) for report in reports] == [(1, 0)] * 2
+    bench.run()
+    assert [delta.observation_id for delta in bench.sinks.deltas] == [2]
 
 
 @pytest.mark.parametrize(

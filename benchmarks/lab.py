@@ -81,10 +81,14 @@ class Lab:
         longest = max(text.prompt_tokens for text in self.workload.texts) + self.workload.max_tokens
         return kind(model, model.kv_layout(num_prefixes or prefixes, num_rows or rows, longest))
 
-    def oxygen(self, name: str = "oxygen", runner: EagerRunner | None = None) -> OxygenExecutor:
+    def oxygen(
+        self, name: str = "oxygen", runner: EagerRunner | None = None, is_strict: bool = True
+    ) -> OxygenExecutor:
         """The product, with the workload's fixed number of decode steps, read once per cycle."""
         steps = self.workload.steps_per_cycle
-        return OxygenExecutor(name, runner or self.runner(), FixedSteps(steps), steps)
+        return OxygenExecutor(
+            name, runner or self.runner(), FixedSteps(steps), steps, is_strict=is_strict
+        )
 
     def executor(self, name: str) -> Executor:
         """Executor by name.

@@ -5,13 +5,14 @@ Knows no ROS. Torch is imported only for a runner that needs it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from oxygen_ros.assembly.model import Model
 from oxygen_ros.assembly.stand_in import build_stand_in
 from oxygen_ros.clock import Clock
 from oxygen_ros.config import OxygenConfig
-from oxygen_ros.engine.budget import AutoSteps, FixedSteps
+from oxygen_ros.engine.budget import AutoSteps, FixedSteps, StepPolicy
 from oxygen_ros.engine.engine import Engine
 from oxygen_ros.engine.settings import EngineSettings, TextRules
 from oxygen_ros.engine.tasks import TextTask, TextTasks
@@ -65,16 +66,31 @@ class Brain:
         )
 
 
-def build_brain(config: OxygenConfig, clock: Clock) -> Brain:
+def build_brain(
+    config: OxygenConfig,
+    clock: Clock,
+    *,
+    adapt: Callable[[Model], Model] = lambda model: model,
+    steps: StepPolicy | None = None,
+) -> Brain:
     """Load the model and warm it up. Takes as long as that takes; no other thread may use the parts yet.
+
+    Args:
+        config: of the node.
+        clock: steady or simulated time.
+        adapt: changes the model before it is warmed up, e.g. gives its calls a set cost.
+        steps: rule for decode steps in place of the configured one.
 
     Raises:
         ConfigError: if the configuration asks for what is not there, or for more memory than it allows.
         CheckpointError: if the checkpoint cannot be used.
         RunnerError: if the model fails in warm-up.
     """
-    model = _build_model(config, clock)
-    engine = Engine(model.runner, model.tokenizer, clock, engine_settings(config))
+    model = adapt(_build_model(config, clock))
+    settings = engine_settings(config)
+    if steps is not None:
+        settings = replace(settings, steps=steps)
+    engine = Engine(model.runner, model.tokenizer, clock, settings)
     return Brain(config, model, engine, text_tasks(config), engine.warm_up())
 
 

@@ -21,7 +21,7 @@ def generate_launch_description() -> LaunchDescription:
             SetEnvironmentVariable(PROFILE, EnvironmentVariable(PROFILE, default_value=profile)),
             Node(
                 package="oxygen_ros",
-                executable="oxygen_demo",
+                executable="demo",
                 arguments=["--forever", "--preset", LaunchConfiguration("preset")],
                 output="screen",
                 emulate_tty=True,

@@ -193,7 +193,7 @@ def test_6_flood_of_texts_stays_within_the_memory_and_every_request_gets_its_ans
     for frame in range(60):
         asked += 21
         memory_text = request(f"m-{frame}", task="memory", is_superseding=True, max_tokens=9, priority=5)
-        for one in (*(request(f"{frame}-{n}", max_tokens=9) for n in range(20)), memory_text):
+        for one in (*(request(f"{frame}-{n}", max_tokens=3 + n % 7) for n in range(20)), memory_text):
             refused_at_once += bench.engine.submit(one) is not None
         bench.frame()
         use = bench.engine.memory()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -24,5 +25,4 @@ def modulated_rms_norm(x: Tensor, scale: Tensor, shift: Tensor, eps: float) -> T
 
 def normalise(x: Tensor, eps: float) -> Tensor:
     """``x`` divided by its root mean square, float32."""
-    x32 = x.float()
-    return x32 * torch.rsqrt(x32.square().mean(dim=-1, keepdim=True) + eps)
+    return F.rms_norm(x.float(), x.shape[-1:], eps=eps)

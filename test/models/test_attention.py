@@ -1,7 +1,14 @@
 import pytest
 import torch
 
-from oxygen_ros.models.attention import attend, attend_with_sum, fold_heads, merge, unfold_heads
+from oxygen_ros.models.attention import (
+    attend,
+    attend_by_products,
+    attend_with_sum,
+    fold_heads,
+    merge,
+    unfold_heads,
+)
 from oxygen_ros.models.rope import apply_rope, make_rope_table
 
 CPU = torch.device("cpu")
@@ -29,13 +36,14 @@ def test_folded_heads_equal_repeated_keys(num_kv_heads):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 2e-2)])
 @pytest.mark.parametrize("num_kv_heads", [1, 2])
-def test_two_stretches_merged_equal_one_softmax_over_both(dtype, tolerance, num_kv_heads):
+@pytest.mark.parametrize("attend_part", [attend_with_sum, attend_by_products])
+def test_two_stretches_merged_equal_one_softmax_over_both(attend_part, dtype, tolerance, num_kv_heads):
     q = torch.randn(3, num_kv_heads, 4, 8).to(dtype)
     k, v = torch.randn(2, 3, num_kv_heads, 9, 8).to(dtype)
     valid = torch.tensor([5, 2, 4])
     bias = (torch.arange(6)[None] >= valid[:, None]).to(dtype) * (torch.finfo(dtype).min / 2)
-    first = attend_with_sum(q, k[:, :, :6], v[:, :, :6], bias[:, None, None])
-    second = attend_with_sum(q, k[:, :, 6:], v[:, :, 6:], torch.zeros(3, 1, 1, 3, dtype=dtype))
+    first = attend_part(q, k[:, :, :6], v[:, :, :6], bias[:, None, None])
+    second = attend_part(q, k[:, :, 6:], v[:, :, 6:], torch.zeros(3, 1, 1, 3, dtype=dtype))
     out = merge(*first, *second)
     for lane in range(3):
         mask = torch.cat([torch.arange(6) < valid[lane], torch.ones(3, dtype=torch.bool)]).expand(4, -1)

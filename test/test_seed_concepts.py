@@ -2,6 +2,8 @@
 
 Read from top to bottom, this is the specification: one prefill per observation, shared by actions and
 language; texts of many frames decoded in one batch, in what time the actions leave.
+
+Size: it is read as one page, from the first promise to the last.
 """
 
 import random

@@ -68,7 +68,9 @@ def test_id_can_be_used_again_only_after_its_final_delta():
     assert bench.engine.submit(request("a")) is None
     assert bench.engine.submit(request("a")).startswith("duplicate_id: ")
     assert bench.engine.submit(request("")).startswith("no_id: ")
+    assert bench.engine.is_alive("a")
     bench.frame()
+    assert not bench.engine.is_alive("a")
     assert [d.is_final for d in bench.deltas["a"]] == [True]
     assert bench.engine.submit(request("a")) is None
     bench.frame()

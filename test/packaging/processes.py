@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXCHANGE = Path(__file__).with_name("exchange.py")
 DRIVE_NODES = Path(__file__).with_name("drive_nodes.py")
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 def clean_environment(prefix: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from processes import drive_nodes, exchange, shell
 from oxygen_ros import __version__
 
 pytestmark = pytest.mark.packaging
-BUILD_LIMIT_S = 500
+BUILD_LIMIT_S = 1500  # a minute on two idle cores
 
 
 @pytest.fixture(scope="module")

@@ -182,6 +182,9 @@ class ManagedNode(LifecycleNodeMixin, Node):
             self._note_failure(str(error))
             self._free()
             return _FAILURE
+        except Exception as error:  # told here, since rclpy keeps it to itself
+            self._note_failure(f"{type(error).__name__}: {error}")
+            raise
         self.parameters.lock("fixed while the node is configured; clean up first")
         return super().on_configure(state)
 
@@ -236,7 +239,9 @@ class ManagedNode(LifecycleNodeMixin, Node):
         except OxygenError as error:
             self._note_failure(str(error))
             return
-        loading = self._loading = Loading(lambda: self.prepare(config), self._wake)
+        loading = self._loading = Loading(
+            lambda: self.prepare(config), lambda: self.executor and self.executor.wake()
+        )
         refusal = await self.look_around(config)
         await loading
         self._loading = None
@@ -248,10 +253,6 @@ class ManagedNode(LifecycleNodeMixin, Node):
             self._note_failure(f"{type(loading.error).__name__}: {loading.error}")
         else:
             self._loaded, self._has_load_failed = (config, loading.result), False
-
-    def _wake(self) -> None:
-        if self.executor is not None:
-            self.executor.wake()
 
     # Callbacks --------------------------------------------------------------------------------------
 

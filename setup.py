@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Distribution, find_packages, setup
@@ -58,13 +57,20 @@ def ros_environment() -> dict[str, str]:
     return env
 
 
-def find_cmake() -> str:
-    """Return the path of CMake: the wheel that pip fetched for this build, or the one on PATH."""
-    if find_spec("cmake") is not None:
-        from cmake import CMAKE_BIN_DIR
+def has_build_tools() -> bool:
+    """Tell whether CMake and a build tool are on PATH; if not, pip fetches both for the build."""
+    return all(any(map(shutil.which, names)) for names in (("cmake",), ("make", "ninja")))
 
-        return str(Path(CMAKE_BIN_DIR) / "cmake")
-    return shutil.which("cmake") or "cmake"
+
+def cmake_command() -> tuple[str, list[str]]:
+    """Return the path of CMake and its flags for the build tool, from PATH or from what pip fetched."""
+    if has_build_tools():
+        return "cmake", []
+    from ninja import BIN_DIR
+
+    from cmake import CMAKE_BIN_DIR
+
+    return f"{CMAKE_BIN_DIR}/cmake", ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={BIN_DIR}/ninja"]
 
 
 class BuildWithMessages(build_py):
@@ -95,11 +101,11 @@ class BuildWithMessages(build_py):
         build = Path(self.get_finalized_command("build").build_temp).resolve() / "cmake"
         stage = build.parent / "stage"
         shutil.rmtree(stage, ignore_errors=True)
-        cmake = find_cmake()
+        cmake, flags = cmake_command()
         configure = [
             cmake, "-S", str(ROOT), "-B", str(build), "-DBUILD_TESTING=OFF", "-DCMAKE_BUILD_TYPE=Release",
             f"-DCMAKE_INSTALL_PREFIX={stage}", f"-DPython3_EXECUTABLE={sys.executable}",
-            f"-DCMAKE_PROJECT_{PACKAGE}_INCLUDE={ROOT / 'cmake' / 'wheel_prefix.cmake'}",
+            f"-DCMAKE_PROJECT_{PACKAGE}_INCLUDE={ROOT / 'cmake' / 'wheel_prefix.cmake'}", *flags,
         ]  # fmt: skip
         subprocess.run(configure, check=True, env=env)
         subprocess.run([cmake, "--build", str(build), "-j", str(os.cpu_count() or 1)], check=True, env=env)
@@ -134,7 +140,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
     package_data={"": ["*.yaml", "*.json", "py.typed"]},
-    setup_requires=[] if CORE_ONLY or shutil.which("cmake") else ["cmake==3.31.10", "ninja==1.13.2"],
+    setup_requires=[] if CORE_ONLY or has_build_tools() else ["cmake==3.31.10", "ninja==1.13.2"],
     install_requires=["numpy>=1.26", "PyYAML>=6"],
     extras_require=EXTRAS,
     entry_points={"console_scripts": console_scripts()},

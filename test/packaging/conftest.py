@@ -49,7 +49,7 @@ def ros_environment():
 
 @pytest.fixture(scope="session")
 def colcon():
-    """Path of colcon, in an environment of its own."""
+    """Path of colcon, in an environment of its own with CMake and Ninja."""
     prefix = WORK / "colcon"
     shutil.rmtree(prefix, ignore_errors=True)
     venv.create(prefix, with_pip=True, symlinks=True)

@@ -24,7 +24,8 @@ def workspace(sources, ros_environment, colcon):
             f" -DCMAKE_PROJECT_oxygen_ros_INCLUDE={sources}/cmake/wheel_prefix.cmake"
         )
     )
-    command = f"{colcon} build --event-handlers console_direct+ --cmake-args -DBUILD_TESTING=ON {flags}"
+    tools = f"PATH=$PATH:{colcon.parent}"
+    command = f"{tools} {colcon} build --cmake-args -G Ninja -DBUILD_TESTING=ON {flags}"
     shell(command, ros_environment, BUILD_LIMIT_S, folder)
     return folder
 
@@ -74,5 +75,5 @@ def test_colcon_build_installs_launch_config_and_programs(workspace, sources):
 
 
 def test_colcon_test_passes(workspace, ros_environment, colcon):
-    shell(f"{colcon} test --ctest-args -V", ros_environment, BUILD_LIMIT_S, workspace)
+    shell(f"PATH=$PATH:{colcon.parent} {colcon} test", ros_environment, BUILD_LIMIT_S, workspace)
     assert "0 errors, 0 failures" in shell(f"{colcon} test-result", ros_environment, folder=workspace)

@@ -40,7 +40,7 @@ def console_scripts() -> list[str]:
     """Return pip's entry points for the programs of cmake/programs.txt."""
     lines = (ROOT / "cmake" / "programs.txt").read_text(encoding="utf-8").splitlines()
     programs = [line.split() for line in lines if line and not line.startswith("#")]
-    return [f"{name if '_' in name else f'oxygen_{name}'} = {module}:main" for name, module in programs]
+    return [f"{name if re.search('[_-]', name) else f'oxygen_{name}'} = {module}:main" for name, module in programs]
 
 
 def ros_environment() -> dict[str, str]:
@@ -49,11 +49,9 @@ def ros_environment() -> dict[str, str]:
     # The isolated build of pip hides site-packages through PYTHONPATH; the message generators live there.
     paths = env.get("PYTHONPATH", "").split(os.pathsep)
     env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path and "pip-build-env" not in path)
-    for variable in ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH"):
-        places = [place for place in env.get(variable, "").split(os.pathsep) if place]
-        if (Path(sys.prefix) / "share" / "ament_index").is_dir() and sys.prefix not in places:
-            places.append(sys.prefix)
-        env[variable] = os.pathsep.join(places)
+    known = [env.get(name, "") for name in ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")]
+    places = filter(None, os.pathsep.join([*known, sys.prefix]).split(os.pathsep))
+    env["AMENT_PREFIX_PATH"] = env["CMAKE_PREFIX_PATH"] = os.pathsep.join(dict.fromkeys(places))
     return env
 
 

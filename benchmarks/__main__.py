@@ -7,11 +7,13 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from benchmarks.comparison import moved
 from benchmarks.gates import Verdict, judge
+from benchmarks.plots import draw_all
 from benchmarks.results import read_results, to_plain, write_results
 from benchmarks.sizes import MODEL_SIZES
 from benchmarks.suite import GATE_PARTS, PARTS, Suite, SuiteSettings, UnequalError
@@ -38,8 +40,15 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="threads of torch (1)")
     parser.add_argument("--output", type=Path, help="folder of results (benchmarks/results/<device>)")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="print what moved since OLD.json")
-    parser.add_argument("--gate", action="store_true", help="two runs; exit code 1 if a gate is missed in both")
+    parser.add_argument(
+        "--gate", action="store_true", help="two runs; exit code 1 if a gate is missed in both"
+    )
     parser.add_argument("--quick", action="store_true", help="everything once with a tiny model, in seconds")
+    parser.add_argument("--runs", type=int, help="runs (2 with --gate, else 1)")
+    parser.add_argument(
+        "--also", type=Path, action="append", metavar="RUN.json", help="judge gates on this run too"
+    )
+    parser.add_argument("--suffix", default="", help="added to the names of result files")
     parser.add_argument("--no-plots", action="store_true", help="no pictures")
     return parser.parse_args(arguments)
 
@@ -79,56 +88,61 @@ def main(arguments: list[str] | None = None) -> int:
     """Run; 0 if all is well, 1 if a gate is missed, 2 if executors give different outputs."""
     options = parse(arguments)
     torch.set_num_threads(options.threads)
-    runs = []
+    runs = [read_results(path) for path in options.also or ()]
+    num_runs = options.runs or (GATE_RUNS if options.gate else 1)
     with torch.inference_mode():
         try:
-            for _ in range(GATE_RUNS if options.gate else 1):
-                runs.append(Suite(settings_of(options), progress).run())
+            for _ in range(num_runs):
+                runs.append(Suite(settings_of(options), progress, lambda r: _keep(options, r)).run())
                 progress("")
                 print(report(runs[-1]), flush=True)
         except UnequalError as difference:
             print(difference, file=sys.stderr)
             return 2
-    folder = options.output or _folder(options, runs[-1])
     verdicts = judge(runs) if options.gate else []
     results = {**runs[-1], "gates": to_plain(verdicts)}
     if options.gate:
-        results["first_run"] = runs[0]
-        print("\ngates, the better of two runs\n" + gate_table(verdicts))
-    _write(folder, options, results, runs)
+        results["earlier_runs"] = runs[:-1]
+        print(f"\ngates, the better of {len(runs)} runs\n" + gate_table(verdicts))
+    _write(options, results, runs, verdicts)
     if options.compare:
         print(f"\nmoved since {options.compare}:")
         print("\n".join(moved(read_results(options.compare), results)) or "nothing by more than 5 %")
-    return 0 if _all_hold(verdicts) else 1
+    return 0 if all(verdict.holds for verdict in verdicts) else 1
 
 
-def _all_hold(verdicts: list[Verdict]) -> bool:
-    return all(verdict.holds for verdict in verdicts)
+def _place(options: argparse.Namespace, results: dict[str, Any]) -> Path:
+    """Results go to this path plus an ending. Quick runs are no results and go to a temporary folder."""
+    folder = Path(tempfile.gettempdir()) / "bench-quick" if options.quick else None
+    folder = options.output or folder or ROOT / "benchmarks" / "results" / results["machine"]["folder"]
+    kind = "gate-" if options.gate else ""
+    return Path(folder) / f"{kind}{results['settings']['size']}-{options.dtype}{options.suffix}"
 
 
-def _folder(options: argparse.Namespace, results: dict[str, object]) -> Path:
-    """Where results go: quick runs are no results and go to a temporary folder."""
-    if options.quick:
-        return Path(tempfile.mkdtemp(prefix="bench-"))
-    machine = results["machine"]
-    assert isinstance(machine, dict)
-    return ROOT / "benchmarks" / "results" / str(machine["folder"])
+def _keep(options: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Results so far: a run that is broken off has measured something."""
+    place = _place(options, results)
+    write_results(place.with_name(f"{place.name}.partial.json"), results)
 
 
-def _write(folder: Path, options: argparse.Namespace, results: dict[str, object], runs: list[dict[str, object]]) -> None:
-    name = f"{'gate-' if options.gate else ''}{results['settings']['size']}-{options.dtype}"  # type: ignore[index]
-    write_results(folder / f"{name}.json", results)
+def _write(
+    options: argparse.Namespace,
+    results: dict[str, Any],
+    runs: list[dict[str, Any]],
+    verdicts: list[Verdict],
+) -> None:
+    place = _place(options, results)
+    write_results(place.with_name(f"{place.name}.json"), results)
+    place.with_name(f"{place.name}.partial.json").unlink(missing_ok=True)
     text = "\n\n".join(report(run) for run in runs)
     if options.gate:
-        text += "\n\ngates, the better of two runs\n" + gate_table(judge(runs))
-    (folder / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
-    print(f"\nresults: {os.path.relpath(folder / name)}.json and .txt")
+        text += f"\n\ngates, the better of {len(runs)} runs\n" + gate_table(verdicts)
+    place.with_name(f"{place.name}.txt").write_text(text + "\n", encoding="utf-8")
+    print(f"\nresults: {os.path.relpath(place)}.json and .txt")
     if options.no_plots:
         return
     try:
-        from benchmarks.plots import draw_all
-
-        drawn = draw_all(results, folder / name)
+        drawn = draw_all(results, place)
     except ImportError as missing:
         print(f"no pictures: {missing}; pip install matplotlib")
         return

@@ -1,7 +1,8 @@
 """The product minus one feature each. Runner, engine and cycle stay the product's own.
 
-A feature is taken away by a mixin on the runner or the model, by the kind of linear layers, or by a patch that
-is active only while that executor runs. Most give the same outputs; ``changes_outputs`` marks those that cannot.
+A feature is taken away by a mixin on the runner or the model, by the kind of linear layers, or by a patch
+that is active only while that executor runs. Most give the same outputs; ``changes_outputs`` marks those
+that cannot.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class ModulationsEachStep:
         width = self.config.expert(expert).size.width
         times = self._times()[step : step + 1]
         table = modulations(self.conditioning[expert], self.config, width, times)
-        return Pi05Model.velocity(self, expert, x_t, table[0], kv, num_tokens)  # type: ignore[no-any-return]
+        return Pi05Model.velocity(self, expert, x_t, table[0], kv, num_tokens)
 
 
 class WholeLastLayer:
@@ -118,7 +119,7 @@ class SplitLinear:
 
 def _split_linear(builder: Any, dtype: torch.dtype, *bases: str, has_bias: bool = False) -> Linear:
     def tensor(name: str) -> Tensor:
-        return builder._tensor(name, dtype).contiguous()  # type: ignore[no-any-return]
+        return builder._tensor(name, dtype).contiguous()
 
     parts = [
         make_linear(tensor(f"{base}.weight"), tensor(f"{base}.bias") if has_bias else None) for base in bases
@@ -129,7 +130,9 @@ def _split_linear(builder: Any, dtype: torch.dtype, *bases: str, has_bias: bool 
 def _repeated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """One query at a time per head: keys and values [B, K, N, D] copied for each of M queries' heads."""
     repeats = HEADS_PER_KV
-    heads = q.unflatten(2, (-1, repeats)).permute(0, 1, 3, 2, 4).flatten(1, 2)  # [B, K * repeats, M / repeats, D]
+    heads = (
+        q.unflatten(2, (-1, repeats)).permute(0, 1, 3, 2, 4).flatten(1, 2)
+    )  # [B, K * repeats, M / repeats, D]
     return heads, k.repeat_interleave(repeats, dim=1), v.repeat_interleave(repeats, dim=1)
 
 
@@ -198,7 +201,7 @@ class Ablation:
 
     @property
     def changes_outputs(self) -> bool:
-        """True where masked pictures and padding are computed as if they were there: right cost, other outputs."""
+        """True where masked pictures and padding are computed as if valid: right cost, other outputs."""
         return self.pads_inputs
 
 

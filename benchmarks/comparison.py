@@ -22,12 +22,16 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
         yield path, float(value)
 
 
-def moved(old: dict[str, Any], new: dict[str, Any], only: tuple[str, ...] = ("p50_ms", "ratios", "x_")) -> list[str]:
+def moved(
+    old: dict[str, Any], new: dict[str, Any], only: tuple[str, ...] = ("p50_ms", "ratios", "x_")
+) -> list[str]:
     """Lines for medians and ratios that changed by more than the threshold, the largest change first."""
     before = dict(numbers(old))
     changes = []
     for path, value in numbers(new):
         was = before.get(path)
         if was and any(mark in path for mark in only) and abs(value / was - 1) > THRESHOLD:
-            changes.append((abs(value / was - 1), f"{path}: {was:.4g} -> {value:.4g} ({value / was - 1:+.0%})"))
+            changes.append(
+                (abs(value / was - 1), f"{path}: {was:.4g} -> {value:.4g} ({value / was - 1:+.0%})")
+            )
     return [line for _, line in sorted(changes, reverse=True)]

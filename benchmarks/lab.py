@@ -1,4 +1,4 @@
-"""Puts together what a workload needs: one set of random weights, the policies, the runners, the executors."""
+"""Puts together what a workload needs: one set of random weights, policies, runners, executors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from benchmarks.reference.weights import WeightLoader
 from benchmarks.sizes import ModelSize, ParameterCounts, count_parameters, model_config
 from benchmarks.workloads import Workload
 from oxygen_ros.engine.budget import FixedSteps
+from oxygen_ros.models.linear import has_bfloat16_units
 from oxygen_ros.models.pi05.config import Pi05Config
 from oxygen_ros.models.pi05.model import Pi05Model
 from oxygen_ros.models.pi05.names import tensor_shapes
@@ -38,18 +39,25 @@ class Lab:
         self.dtype = dtype
         self.device = device
         self.workload = workload
-        self.config = self._config(workload)
+        self.config = self._config(workload, dtype)
         self.weights = random_state_dict(self.config, device)
 
-    def _config(self, workload: Workload) -> Pi05Config:
+    def _config(self, workload: Workload, dtype: torch.dtype) -> Pi05Config:
         return model_config(
             self.size,
-            self.dtype,
+            dtype,
             horizon=workload.robot.horizon,
             max_token_len=workload.robot.max_token_len,
             num_denoise_steps=workload.denoise_steps,
             num_experts=workload.num_experts,
         )
+
+    @property
+    def opponents_dtype(self) -> torch.dtype:
+        """Dtype of the reference's data path: float32 where bfloat16 has to be emulated and is slower."""
+        if self.device.type == "cpu" and not has_bfloat16_units():
+            return torch.float32
+        return self.dtype
 
     @property
     def parameters(self) -> ParameterCounts:
@@ -59,7 +67,8 @@ class Lab:
     @cached_property
     def policy(self) -> ReferencePolicy:
         """The reference's data path; it keeps nothing between calls."""
-        return ReferencePolicy(self.config, WeightLoader(self.config, self.weights).load(), self.device)
+        config = self._config(self.workload, self.opponents_dtype)
+        return ReferencePolicy(config, WeightLoader(config, self.weights).load(), self.device)
 
     @cached_property
     def model(self) -> Pi05Model:
@@ -86,9 +95,7 @@ class Lab:
     ) -> OxygenExecutor:
         """The product, with the workload's fixed number of decode steps, read once per cycle."""
         steps = self.workload.steps_per_cycle
-        return OxygenExecutor(
-            name, runner or self.runner(), FixedSteps(steps), steps, is_strict=is_strict
-        )
+        return OxygenExecutor(name, runner or self.runner(), FixedSteps(steps), steps, is_strict=is_strict)
 
     def executor(self, name: str) -> Executor:
         """Executor by name.

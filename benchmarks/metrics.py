@@ -1,4 +1,4 @@
-"""Numbers made of cycle records. Every name says what it counts: actions are not chunks, joules are joules."""
+"""Numbers made of cycle records. Every name says what it counts: actions are not chunks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def summarise(records: Sequence[CycleRecord]) -> Metrics:
 
 @dataclass(frozen=True)
 class Ratios:
-    """How ours compares with another executor; above one is faster for cycles, below one for latency.
+    """Ours beside another executor: cycles above one and latencies below one are better.
 
     Attributes:
         cycle: their median cycle by ours.

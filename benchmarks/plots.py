@@ -77,7 +77,9 @@ def _rates(results: Results, folder: Path) -> Path:
         axes.plot(x, y, "o-" if batched else "s", color=COLOURS[name], label=name)
         if batched:
             for tokens, actions, steps in chosen:
-                axes.annotate(f"k={steps}", (tokens, actions), textcoords="offset points", xytext=(5, 5), fontsize=8)
+                axes.annotate(
+                    f"k={steps}", (tokens, actions), textcoords="offset points", xytext=(5, 5), fontsize=8
+                )
     axes.set_xlabel("text tokens per second")
     axes.set_ylabel("actions per second")
     axes.set_xlim(left=0)

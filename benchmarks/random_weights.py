@@ -18,16 +18,19 @@ ATTENTION_GAIN = 4.0
 def random_state_dict(config: Pi05Config, device: torch.device, seed: int = 0) -> dict[str, Tensor]:
     """Every tensor of ``config`` but the head, which is tied to the embedding.
 
-    Float32 on the CPU. On other devices the model's dtype, so that a full-size model fits; made by that
-    device's generator, so devices differ.
+    Values are those of the model's dtype. On the CPU they are stored in float32; on other devices in the
+    model's dtype, so that a full-size model fits, and made by that device's generator, so devices differ.
     """
-    dtype = torch.float32 if device.type == "cpu" else config.dtypes.model
+    rounded = config.dtypes.model
+    dtype = torch.float32 if device.type == "cpu" else rounded
     generator = torch.Generator(device).manual_seed(seed)
     shapes = {name: shape for name, shape in tensor_shapes(config).items() if "lm_head" not in name}
-    return {
-        name: torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(_scale(name, shape))
-        for name, shape in shapes.items()
-    }
+
+    def make(name: str, shape: tuple[int, ...]) -> Tensor:
+        values = torch.randn(shape, generator=generator, device=device, dtype=dtype)
+        return values.mul_(_scale(name, shape)).to(rounded).to(dtype)
+
+    return {name: make(name, shape) for name, shape in shapes.items()}
 
 
 def _scale(name: str, shape: tuple[int, ...]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,7 @@ from benchmarks.workloads import WORKLOADS, Workload, make_jobs, steps_sweep
 from oxygen_ros.runners.fake import FakeCosts
 
 STATELESS = tuple(name for name in EXECUTORS if name not in ("reference", "oxygen"))
-MAIN_EXECUTORS = ("isolated", "reference", "isolated-own-kernels", "oxygen")
+MAIN_EXECUTORS = ("isolated", "reference", "oxygen")
 ROW_COUNTS = (1, 2, 4, 8, 16)
 SCALING_ROWS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -74,8 +74,16 @@ class UnequalError(RuntimeError):
 class Suite:
     """Runs the parts in order and collects plain results under their names."""
 
-    def __init__(self, settings: SuiteSettings, progress: Progress) -> None:
+    def __init__(
+        self, settings: SuiteSettings, progress: Progress, keep: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """Make a run.
+
+        Args:
+            keep: called with the results so far after each part, since a whole run takes long.
+        """
         self._settings = settings
+        self._keep = keep
         self._progress = progress
         self._device = torch.device(settings.device)
         self._dtype: torch.dtype = getattr(torch, settings.dtype)
@@ -97,7 +105,8 @@ class Suite:
         for part in self._settings.parts:
             self._progress(part)
             results[part] = getattr(self, f"_{part}")()
-        results["load_average_at_end"] = load_average()
+            results["load_average_at_end"] = load_average()
+            self._keep(to_plain(results))
         plain: dict[str, Any] = to_plain(results)
         return plain
 
@@ -119,6 +128,7 @@ class Suite:
             "dtype": self._settings.dtype,
             "parameters": lab.parameters,
             "linear_kernels": lab.model.kernels,
+            "opponents_dtype": str(lab.opponents_dtype).removeprefix("torch."),
             "vlm": lab.config.vlm,
             "vision": lab.config.vision,
             "expert": lab.config.experts[0].size,
@@ -209,7 +219,9 @@ class Suite:
         return measure_decode(self._w1, ROW_COUNTS, self._settings.decode_rounds)
 
     def _decode_bfloat16(self) -> Any:
-        lab = Lab(MODEL_SIZES[self._settings.size], torch.bfloat16, self._device, self._settings.workload("W1"))
+        lab = Lab(
+            MODEL_SIZES[self._settings.size], torch.bfloat16, self._device, self._settings.workload("W1")
+        )
         return measure_decode(lab, ROW_COUNTS, self._settings.decode_rounds)
 
     def _memory(self) -> Any:
@@ -250,7 +262,11 @@ class Suite:
         point = measure_phases(lab, lab.workload.steady_rows)
         measured = {"prefill": point.prefill_ms, "act": point.act_ms, "decode_step": point.decode_step_ms}
         return {
-            phase: {"bound": bound, "measured_ms": measured[phase], "over_bound": measured[phase] / bound.bound_ms}
+            phase: {
+                "bound": bound,
+                "measured_ms": measured[phase],
+                "over_bound": measured[phase] / bound.bound_ms,
+            }
             for phase, bound in bounds(lab, self._machine, lab.workload.steady_rows).items()
         }
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.gates import Verdict
 
 Results = dict[str, Any]
+Rows = list[tuple[str, ...]]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -21,7 +22,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def report(results: Results) -> str:
     """The whole report."""
     lines = [*_head(results)]
-    sections = {
+    sections: dict[str, Callable[[Any], Iterator[str]]] = {
         "workloads": _workloads,
         "sweep": _workloads,
         "ablations": _ablations,
@@ -64,16 +65,23 @@ def _head(results: Results) -> Iterator[str]:
     counts = model["parameters"]
     yield (
         f"{machine['processor']} ({machine['device']}, {machine['capability']}), {machine['num_threads']} of "
-        f"{machine['num_cores']} threads, load {machine['load_average']:.1f} to {results['load_average_at_end']:.1f}, "
+        f"{machine['num_cores']} threads, "
+        f"load {machine['load_average']:.1f} to {results['load_average_at_end']:.1f}, "
         f"torch {machine['torch_version']}, commit {machine['commit']}"
     )
     rates = ", ".join(f"{dtype} {rate / 1e9:.0f} GFLOP/s" for dtype, rate in machine["gemm_flops"].items())
     yield f"best GEMM rates: {rates}; memory {machine['read_bytes_per_s'] / 1e9:.1f} GB/s"
     yield (
-        f"model {model['name']}, {counts['total'] / 1e6:.1f} M parameters (vision {counts['vision'] / 1e6:.1f}, "
+        f"model {model['name']}, {counts['total'] / 1e6:.1f} M parameters "
+        f"(vision {counts['vision'] / 1e6:.1f}, "
         f"backbone {counts['backbone'] / 1e6:.1f}, embedding {counts['embedding'] / 1e6:.1f}, "
         f"expert {counts['expert'] / 1e6:.1f}), {model['dtype']}, linear layers: {model['linear_kernels']}"
     )
+    if model["opponents_dtype"] != model["dtype"]:
+        yield (
+            f"isolated, shared and reference run in {model['opponents_dtype']} on the same weights: "
+            f"on this processor that is faster than their {model['dtype']}"
+        )
     if machine["device"] != "cpu":
         yield "not verified on a GPU"
     tokens = sum(e["num_tokens"] for e in results["equality"].values())
@@ -84,7 +92,7 @@ def _head(results: Results) -> Iterator[str]:
 def _workloads(workloads: Results) -> Iterator[str]:
     for name, measured in workloads.items():
         yield f" {name} {measured['title']}; load {measured['load_average'][0]:.1f}"
-        rows = [HEADER]
+        rows: Rows = [HEADER]
         for executor, metrics in measured["executors"].items():
             rows.append(_row(executor, metrics, measured["ratios"].get(executor)))
         yield from columns(rows)
@@ -143,12 +151,14 @@ def _ratio_cells(ratios: Results) -> tuple[str, ...]:
 def _ablations(ablations: Results) -> Iterator[str]:
     base = ablations["oxygen"]["cycle_processor"]["p50_ms"]
     latency = ablations["oxygen"]["action_latency"]["p50_ms"]
-    rows = [("without", "cycle", "processor ms", "more", "latency")]
+    rows: Rows = [("without", "cycle", "processor ms", "more", "latency")]
     for feature, metrics in ablations["alone"].items():
         spent = metrics["cycle_processor"]["p50_ms"]
         mark = " *" if feature in ablations["changes_outputs"] else ""
         by = metrics["action_latency"]["p50_ms"] / latency
-        rows.append((feature + mark, f"{spent / base:.2f}x", f"{spent:.0f}", f"{spent - base:+.0f}", f"{by:.2f}x"))
+        rows.append(
+            (feature + mark, f"{spent / base:.2f}x", f"{spent:.0f}", f"{spent - base:+.0f}", f"{by:.2f}x")
+        )
     yield from columns(rows)
     yield "  * computed as if valid: the right cost, other outputs"
     first = ablations["ladder"][0]["metrics"]["cycle_processor"]["p50_ms"]
@@ -163,7 +173,7 @@ def _ablations(ablations: Results) -> Iterator[str]:
 
 def _decode(steps: list[Results]) -> Iterator[str]:
     head = ("rows", "oxygen", "one prefix", "isolated", "own kernels", "reference", "(joining)", "x isolated")
-    rows = [(*head, "x own kernels", "x reference")]
+    rows: Rows = [(*head, "x own kernels", "x reference")]
     for step in steps:
         cells = [
             step[name]
@@ -183,8 +193,12 @@ def _decode(steps: list[Results]) -> Iterator[str]:
 
 
 def _memory(memory: Results) -> Iterator[str]:
-    rows = [("", "bytes", "by reference", "bytes by slots")]
-    for name, slots in (("reference", None), ("one_task", "one_task_slots"), ("each_of_three", "each_of_three_slots")):
+    rows: Rows = [("", "bytes", "by reference", "bytes by slots")]
+    for name, slots in (
+        ("reference", None),
+        ("one_task", "one_task_slots"),
+        ("each_of_three", "each_of_three_slots"),
+    ):
         by = memory[name] / memory["reference"]
         slot_bytes = f"{memory[slots]:,}" if slots else ""
         rows.append((name.replace("_", " "), f"{memory[name]:,}", f"{by:.2f}x", slot_bytes))
@@ -193,32 +207,38 @@ def _memory(memory: Results) -> Iterator[str]:
 
 def _operators(found: Results) -> Iterator[str]:
     yield (
-        f"  {found['num_steps']} steps of {found['mean_rows']:.0f} rows: {found['kv_sized_allocations']} KV-sized "
-        f"allocations, {found['prefix_copies']} copies of prefixes, {found['host_reads']} reads by the host, "
-        f"{found['token_transfers_per_cycle']} token transfer per cycle; {found['operators_per_step']:.0f} operators "
-        f"per step, largest new tensor {found['largest_allocation']:,} bytes"
+        f"  {found['num_steps']} steps of {found['mean_rows']:.0f} rows: "
+        f"{found['kv_sized_allocations']} KV-sized allocations, {found['prefix_copies']} copies of prefixes, "
+        f"{found['host_reads']} reads by the host, "
+        f"{found['token_transfers_per_cycle']} token transfer per cycle; "
+        f"{found['operators_per_step']:.0f} operators per step, "
+        f"largest new tensor {found['largest_allocation']:,} bytes"
     )
 
 
 def _overhead(overhead: Results) -> Iterator[str]:
     yield (
         f"  {overhead['ratio']:.3f}x ({overhead['processor_ratio']:.3f}x in processor time): "
-        f"{overhead['cycle_ms']:.0f} ms against {overhead['action_only_ms']:.0f} ms, {overhead['pairs']} pairs"
+        f"{overhead['cycle_ms']:.0f} ms against {overhead['action_only_ms']:.0f} ms, "
+        f"{overhead['pairs']} pairs"
     )
 
 
 def _text_effect(effect: Results) -> Iterator[str]:
-    rows = [("", "p50 ms", "p95", "p99")]
+    rows: Rows = [("", "p50 ms", "p95", "p99")]
     for name in ("with_text", "without_text"):
         spread = effect[name]
         cells = (f"{spread[q]:.0f}" for q in ("p50_ms", "p95_ms", "p99_ms"))
         rows.append((name.replace("_", " "), *cells))
     yield from columns(rows)
-    yield f"  allowed p99 {effect['allowed_p99_ms']:.0f} ms; one decode step {effect['decode_step_ms']:.0f} ms"
+    step_ms, allowed_ms = effect["decode_step_ms"], effect["allowed_p99_ms"]
+    yield f"  allowed p99 {allowed_ms:.0f} ms; one decode step {step_ms:.0f} ms"
 
 
 def _deadlines(runs: list[Results]) -> Iterator[str]:
-    rows = [("clock", "period", "period ms", "cycles", "misses", "steps/cycle", "tokens", "texts", "refused")]
+    rows: Rows = [
+        ("clock", "period", "period ms", "cycles", "misses", "steps/cycle", "tokens", "texts", "refused")
+    ]
     for run in runs:
         rows.append(
             (
@@ -237,7 +257,7 @@ def _deadlines(runs: list[Results]) -> Iterator[str]:
 
 
 def _roofline(roofline: Results) -> Iterator[str]:
-    rows = [("phase", "over bound", "ms", "bound ms", "compute ms", "memory ms", "GFLOP", "MB")]
+    rows: Rows = [("phase", "over bound", "ms", "bound ms", "compute ms", "memory ms", "GFLOP", "MB")]
     for phase, found in roofline.items():
         bound = found["bound"]
         rows.append(
@@ -257,7 +277,9 @@ def _roofline(roofline: Results) -> Iterator[str]:
 
 def _scaling(curves: list[Results]) -> Iterator[str]:
     for curve in curves:
-        rows = [(curve["name"], "prefix tokens", "rows", "prefill ms", "act ms", "decode step ms", "cycle ms")]
+        rows: Rows = [
+            (curve["name"], "prefix tokens", "rows", "prefill ms", "act ms", "decode step ms", "cycle ms")
+        ]
         for p in curve["points"]:
             times = (f"{p[f]:.0f}" for f in ("prefill_ms", "act_ms", "decode_step_ms", "cycle_ms"))
             rows.append((str(p["x"]), str(p["prefix_tokens"]), str(p["rows"]), *times))
@@ -267,15 +289,18 @@ def _scaling(curves: list[Results]) -> Iterator[str]:
 def _soak(soak: Results) -> Iterator[str]:
     yield (
         f"  {soak['cycles']} cycles: {soak['texts_asked']} texts asked for, {soak['texts_finished']} finished, "
-        f"{soak['texts_refused']} refused, {soak['texts_open']} open at the end; then {soak['rows_held']} rows and "
-        f"{soak['prefixes_held']} prefixes held, KV memory changed by {soak['kv_bytes_changed']} bytes, "
-        f"peak memory of the process grew by {soak['resident_growth_kib']} KiB"
+        f"{soak['texts_refused']} refused, {soak['texts_open']} open at the end"
+    )
+    yield (
+        f"  then {soak['rows_held']} rows and {soak['prefixes_held']} prefixes held; KV memory changed by "
+        f"{soak['kv_bytes_changed']} bytes, peak memory of the process grew by "
+        f"{soak['resident_growth_kib']} KiB"
     )
 
 
 def gate_table(verdicts: Sequence[Verdict]) -> str:
     """Gates and what was found."""
-    rows = [("gate", "found", "limit", "")]
+    rows: Rows = [("gate", "found", "limit", "")]
     for v in verdicts:
         found = "-" if v.value is None else f"{v.value:.3g}"
         rows.append((v.name, found, f"{v.comparison} {v.limit:.3g}", "holds" if v.holds else "MISSED"))

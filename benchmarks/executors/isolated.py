@@ -1,4 +1,4 @@
-"""Actions and text apart, or together on one prefill; every text alone, to its end, in the reference's data path."""
+"""Every text alone, to its end, in the reference's data path; with a prefill of its own, or with none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Tally:
 class SerialExecutor:
     """One prefill and one chunk per observation; then text after text, all its tokens at once.
 
-    ``shares_prefix`` False runs a second prefill for every text: two programs that know nothing of each other.
+    Without ``shares_prefix`` every text has a second prefill: two programs that know nothing of each other.
     """
 
     def __init__(self, name: str, policy: ReferencePolicy, noise: Noise, shares_prefix: bool) -> None:
@@ -98,4 +98,3 @@ def isolated(policy: ReferencePolicy, noise: Noise) -> SerialExecutor:
 def shared(policy: ReferencePolicy, noise: Noise) -> SerialExecutor:
     """One prefill for actions and text; a text with a prompt of its own still needs a prefill of its own."""
     return SerialExecutor("shared", policy, noise, shares_prefix=True)
-

@@ -1,4 +1,4 @@
-"""Action noise, the same for every executor: what the control cycle and the runner draw for an observation."""
+"""Action noise, the same for every executor: what control cycle and runner draw for an observation."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from benchmarks.timing import moment
 from benchmarks.tokenizer import NumberTokenizer
 from benchmarks.workloads import Job
 from oxygen_ros.clock import Clock, SteadyClock
-from oxygen_ros.engine.budget import FixedSteps, StepPolicy
+from oxygen_ros.engine.budget import StepPolicy
 from oxygen_ros.engine.engine import Engine, EngineSettings
 from oxygen_ros.models.protocol import ModelInputs
 from oxygen_ros.runners.eager import EagerRunner

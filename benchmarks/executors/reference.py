@@ -1,4 +1,4 @@
-"""Continuous batching as the public reference does it: caches joined and split in every cycle, actions last."""
+"""Continuous batching as the public reference does it: caches joined and split each cycle, actions last."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ class _Running:
 
 
 class ReferenceExecutor:
-    """One blocking call per observation: prefill, denoise, k steps of all texts, then everything is returned."""
+    """One blocking call per observation: prefill, denoise, k steps of all texts, then all is returned."""
 
     name = "reference"
 
-    def __init__(
-        self, policy: ReferencePolicy, noise: Noise, steps_per_cycle: int, max_tokens: int
-    ) -> None:
+    def __init__(self, policy: ReferencePolicy, noise: Noise, steps_per_cycle: int, max_tokens: int) -> None:
         self._policy = policy
         self._noise = noise
         self._steps_per_cycle = steps_per_cycle

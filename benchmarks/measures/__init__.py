@@ -1,1 +1,1 @@
-"""Single measurements beside the workloads: decode steps, memory, operators, deadlines, rooflines, scaling."""
+"""Single measurements beside the workloads: decode steps, memory, operators, deadlines, scaling."""

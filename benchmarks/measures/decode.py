@@ -21,6 +21,8 @@ STEPS_PER_ROUND = 3
 class DecodeStep:
     """Best time of one step that gives ``rows`` texts one token each; processor time of the thread, ms.
 
+    The reference's data path runs in the dtype that it is fastest in, see ``Lab.opponents_dtype``.
+
     Attributes:
         oxygen: the product's runner, every row on a prefix of its own.
         oxygen_one_prefix: the same, all rows on one prefix.
@@ -93,7 +95,7 @@ def measure_decode(lab: Lab, row_counts: tuple[int, ...], num_rounds: int) -> li
     jobs = make_jobs(lab.workload, lab.config, 1)
     most = max(row_counts)
     runner = lab.runner(num_prefixes=most, num_rows=most)
-    tokens = [runner.prefill(jobs[0].inputs, slot) for slot in range(most)][0]
+    tokens = max(runner.prefill(jobs[0].inputs, slot) for slot in range(most))
     prefix = lab.policy.prefill(padded(jobs[0].inputs, (), lab.config, lab.device))
     single = lab.policy.begin_text(prefix, lab.workload.max_tokens)
     results = []

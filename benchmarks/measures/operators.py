@@ -16,7 +16,9 @@ from benchmarks.workloads import make_jobs
 from oxygen_ros.runners.eager import EagerRunner
 from oxygen_ros.runners.protocol import BatchRow
 
-COPYING = frozenset({"clone", "copy_", "cat", "stack", "_to_copy", "contiguous", "index", "index_select", "repeat"})
+COPYING = frozenset(
+    {"clone", "copy_", "cat", "stack", "_to_copy", "contiguous", "index", "index_select", "repeat"}
+)
 READING_BACK = frozenset({"_local_scalar_dense", "item"})
 
 

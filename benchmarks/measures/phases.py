@@ -1,4 +1,4 @@
-"""Cost of single phases of the product's runner: the curves over requests, prefix length, cameras, experts."""
+"""Cost of single phases of the product's runner: curves over requests, prefix length, cameras, experts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def measure_phases(lab: Lab, rows: int) -> Point:
     prefixes = min(MAX_PREFIXES, max(rows, 1))
     runner = lab.runner(num_prefixes=prefixes, num_rows=max(rows, 1))
     inputs = make_jobs(lab.workload, lab.config, 1)[0].inputs
-    tokens = [runner.prefill(inputs, slot) for slot in range(prefixes)][0]
+    tokens = max(runner.prefill(inputs, slot) for slot in range(prefixes))
     prefill_ms = _median_ms(lambda: runner.prefill(inputs, 0), lab)
     act_ms = sum(
         _median_ms(lambda name=expert.name: runner.sample_actions(0, name, 1), lab)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Prefill, denoising and text steps as the public path does them. One observation at a time, texts batched."""
+"""Prefill, denoising and text steps as the public path does them; one observation, a batch of texts."""
 
 from __future__ import annotations
 
@@ -185,10 +185,7 @@ def stack(states: list[TextState]) -> TextState:
     return TextState(
         keys=[torch.cat([s.keys[layer] for s in states]) for layer in range(len(first.keys))],
         values=[torch.cat([s.values[layer] for s in states]) for layer in range(len(first.values))],
-        **{
-            name: joined(name)
-            for name in ("is_visible", "position", "slot", "log_probs", "tokens", "count")
-        },
+        **{name: joined(name) for name in ("is_visible", "position", "slot", "log_probs", "tokens", "count")},
     )
 
 

@@ -123,7 +123,9 @@ class WeightLoader:
             matrices = (self._tensors[f"{base}{part}.weight"].to(dtype) for part in parts)
             names = (f"{base}input_layernorm", f"{base}post_attention_layernorm")
             norms = (self._norm(name, is_expert) for name in names)
-            layers.append(GemmaLayer(*matrices, *norms))
+            q, k, v, o, gate, up, down = matrices
+            norm1, norm2 = norms
+            layers.append(GemmaLayer(q, k, v, o, gate, up, down, norm1, norm2))
         return tuple(layers)
 
     def _norm(self, name: str, is_expert: bool) -> Pair:

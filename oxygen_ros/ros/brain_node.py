@@ -6,7 +6,6 @@ cycle; the main thread waits for signals. Why: docs/decisions/0002-control-threa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,9 +181,9 @@ class OxygenNode(ManagedNode):
             return
         self._num_failures += 1
         self.get_logger().error(f"cycle {report.cycle_id} failed: {report.reason}; the robot holds")
-        self._in_executor(self.publish_diagnostics)
+        self.in_executor(self.publish_diagnostics)
         if self._num_failures == MAX_FAILURES:
-            self._in_executor(lambda: self.fail(f"{MAX_FAILURES} cycles in a row failed: {report.reason}"))
+            self.in_executor(lambda: self.fail(f"{MAX_FAILURES} cycles in a row failed: {report.reason}"))
 
     def _make_mailbox(self, config: OxygenConfig) -> Mailbox:
         fallback, why = bridge_reader()
@@ -230,8 +229,4 @@ class OxygenNode(ManagedNode):
             self._thread.do(lambda: parts.cycle.halt(reason))
 
     def _on_thread_error(self, error: Exception) -> None:
-        self._in_executor(lambda: self.fail(f"control thread: {type(error).__name__}: {error}"))
-
-    def _in_executor(self, work: Callable[[], None]) -> None:
-        if self.executor is not None:
-            self.executor.create_task(work)
+        self.in_executor(lambda: self.fail(f"control thread: {type(error).__name__}: {error}"))

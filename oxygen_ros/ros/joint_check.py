@@ -76,5 +76,7 @@ class JointCheck:
         return [name for name in self._robot.joint_names if name not in heard]
 
     def _on_joints(self, name: str, message: JointState) -> None:
+        if not message.name or len(message.name) != len(message.position):
+            return  # damaged: it proves nothing
         prefix = self._robot.joint_topics[name].name_prefix
         self._heard.setdefault(name, set()).update(prefix + joint for joint in message.name[:1000])

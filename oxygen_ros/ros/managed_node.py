@@ -7,6 +7,7 @@ be configured again; a failure while active goes through error processing to the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -76,8 +77,6 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self._clock_watch = ClockWatch(self, self.steady, self.on_clock_jump)
         self._mark = EntityMark(self)
 
-    # What subclasses say ----------------------------------------------------------------------------
-
     def prepare(self, config: OxygenConfig) -> Any:
         """Load what takes long. Runs in a thread of its own; touches nothing of the node.
 
@@ -115,8 +114,6 @@ class ManagedNode(LifecycleNodeMixin, Node):
         """Lines of health beside the life cycle's own."""
         return []
 
-    # Life cycle -------------------------------------------------------------------------------------
-
     @property
     def state(self) -> str:
         """Name of the present state, e.g. "active"."""
@@ -130,6 +127,11 @@ class ManagedNode(LifecycleNodeMixin, Node):
     def now_ns(self) -> int:
         """ROS time; 0 while it is simulated and no /clock has come."""
         return int(self.get_clock().now().nanoseconds)
+
+    def in_executor(self, work: Callable[[], object]) -> None:
+        """Have ``work`` done on the executor's thread. Any thread."""
+        if self.executor is not None:
+            self.executor.create_task(work)
 
     async def bring_up(self) -> None:
         """Load, configure and activate."""
@@ -239,9 +241,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
         except OxygenError as error:
             self._note_failure(str(error))
             return
-        loading = self._loading = Loading(
-            lambda: self.prepare(config), lambda: self.executor and self.executor.wake()
-        )
+        wake = partial(self.in_executor, lambda: None)
+        loading = self._loading = Loading(partial(self.prepare, config), wake)
         refusal = await self.look_around(config)
         await loading
         self._loading = None
@@ -253,8 +254,6 @@ class ManagedNode(LifecycleNodeMixin, Node):
             self._note_failure(f"{type(loading.error).__name__}: {loading.error}")
         else:
             self._loaded, self._has_load_failed = (config, loading.result), False
-
-    # Callbacks --------------------------------------------------------------------------------------
 
     async def _on_autostart(self) -> None:
         self._autostart.cancel()

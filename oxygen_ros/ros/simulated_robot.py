@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory
 from oxygen_ros.config import OxygenConfig, QosConfig
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.conversions import to_image, to_joint_state, to_jpeg
-from oxygen_ros.types import ImageArray
+from oxygen_ros.sim.pictures import background, draw
 
 FOLLOWS = 0.3
 """Share of the way to its target that a joint goes in one joint tick."""
@@ -112,24 +112,3 @@ class SimulatedRobot(Node):
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         self._follow(message.joint_names, message.points[0].positions)
-
-
-def background(height: int, width: int) -> ImageArray:
-    """A table seen from above: a smooth ramp with a darker far edge."""
-    ramp = np.linspace(60, 170, height)[:, None, None] * np.array([1.0, 0.9, 0.75])
-    return np.broadcast_to(ramp, (height, width, 3)).astype(np.uint8)
-
-
-def draw(canvas: ImageArray, number: int, positions: list[float]) -> ImageArray:
-    """A red square that wanders, and a bar per joint whose height follows its position."""
-    picture = canvas.copy()
-    height, width, _ = picture.shape
-    side = height // 8
-    x = (width - side) // 2 + int((width - side) / 2.2 * np.sin(number / 40))
-    y = height // 3 + int(height / 6 * np.cos(number / 25))
-    picture[y : y + side, x : x + side] = (200, 30, 30)
-    step = max(1, width // max(1, len(positions)))
-    for i, position in enumerate(positions):
-        bar = int(height / 8 * (1 + np.tanh(position)))
-        picture[height - bar :, i * step : i * step + max(1, step - 2)] = (40, 70, 160)
-    return picture

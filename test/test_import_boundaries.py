@@ -44,6 +44,8 @@ LEVELS = {
         BASE | {"kv", "text", "robots", "engine", "models.protocol", "runtime"}, {"numpy", "cv2", "PIL"}
     ),
     "sim": Level(BASE | {"robots", "models.protocol", "sim"}, {"numpy", "mujoco"}),
+    "speech": Level(BASE | {"text", "runtime.refusals", "runtime.text_release", "speech"}),
+    "memory": Level(BASE | {"memory"}),
     "assembly": Level(CORE | {"assembly"}, {"numpy", "torch"}),
     "replay": Level(CORE | {"assembly", "replay"}, {"numpy", "yaml"} | BAGS),
     "training": Level(CORE | {"assembly", "training"}, {"numpy", "torch"} | FILES),

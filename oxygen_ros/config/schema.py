@@ -123,17 +123,18 @@ def _walk(instance: Any, prefix: str, parameters: list[ParameterSpec], named: li
 
 
 def _named_spec(name: str, prefix: str, facts: NamedSections, defaults: Mapping[str, Any]) -> NamedSpec:
-    elements = {key: _relative(value) for key, value in defaults.items()}
+    elements = {key: parameter_specs(value) for key, value in defaults.items()}
     return NamedSpec(
         prefix=name,
         noun=facts.noun,
         names_from=tuple(prefix + source for source in facts.names_from),
-        parameters=_relative(facts.element()),
+        parameters=parameter_specs(facts.element()),
         defaults={key: {spec.name: spec.default for spec in specs} for key, specs in elements.items()},
     )
 
 
-def _relative(instance: Any) -> tuple[ParameterSpec, ...]:
+def parameter_specs(instance: Any) -> tuple[ParameterSpec, ...]:
+    """Every parameter of a configuration dataclass by its name below it; defaults are its values."""
     parameters: list[ParameterSpec] = []
     _walk(instance, "", parameters, [])
     return tuple(parameters)

@@ -11,19 +11,45 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
 
 import rclpy.utilities
 from rclpy.executors import Executor, ShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from oxygen_ros.ros.arguments import RosArguments, start_ros
-from oxygen_ros.ros.managed_node import ManagedNode
+from oxygen_ros.runtime.refusals import Refusals
 
 SPIN_ENDS_WITHIN_S = 1.0
 SWITCH_INTERVAL_S = 0.0005
 
 
-def run_node(make_node: Callable[[RosArguments], ManagedNode], arguments: Sequence[str] | None = None) -> int:
+class ProcessNode(Protocol):
+    """What a node must have to be run: beside rclpy's own, three things.
+
+    Attributes:
+        on_end: set by ``run_node``; ends the process when called.
+        refusals: errors that came out of callbacks are counted and logged there.
+    """
+
+    on_end: Callable[[], None]
+    refusals: Refusals
+
+    def shut_down(self) -> None:
+        """End everything; the executor does not spin any more."""
+        ...
+
+    def get_logger(self) -> Any:
+        """Logger of the node."""
+        ...
+
+    def destroy_node(self) -> Any:
+        """Destroy what ROS holds."""
+        ...
+
+
+def run_node(make_node: Callable[[RosArguments], ProcessNode], arguments: Sequence[str] | None = None) -> int:
     """Run a node until a signal or its shutdown service ends it. Returns the exit code.
 
     Args:
@@ -40,7 +66,7 @@ def run_node(make_node: Callable[[RosArguments], ManagedNode], arguments: Sequen
     node = make_node(options)
     node.on_end = end.set
     executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    executor.add_node(cast(Node, node))
     spinning = threading.Thread(target=_spin, args=(executor, node, end), name="io", daemon=True)
     spinning.start()
     end.wait()
@@ -52,7 +78,7 @@ def run_node(make_node: Callable[[RosArguments], ManagedNode], arguments: Sequen
     return 0
 
 
-def _spin(executor: Executor, node: ManagedNode, end: threading.Event) -> None:
+def _spin(executor: Executor, node: ProcessNode, end: threading.Event) -> None:
     """Serve callbacks until the end. An error of a callback or of a damaged message is counted and logged."""
     while not end.is_set():
         # The boundary of all callbacks: what comes out of one must not end the others.
@@ -64,7 +90,7 @@ def _spin(executor: Executor, node: ManagedNode, end: threading.Event) -> None:
             node.refusals.add("callback_error", "executor", f"{type(error).__name__}: {error}")
 
 
-def _leave(node: ManagedNode) -> None:
+def _leave(node: ProcessNode) -> None:
     """End ROS; end the process at once if a thread is still busy inside the model."""
     busy = [thread.name for thread in threading.enumerate() if thread.name in ("io", "control", "loading")]
     if busy:

@@ -1,0 +1,1 @@
+"""Texts kept in a file: pieces put together, stored line by line, found by time and words. No ROS."""

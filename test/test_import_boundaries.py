@@ -47,7 +47,9 @@ LEVELS = {
     "speech": Level(BASE | {"text", "runtime.refusals", "runtime.text_release", "speech"}),
     "memory": Level(BASE | {"memory"}),
     "assembly": Level(CORE | {"assembly"}, {"numpy", "torch"}),
-    "replay": Level(CORE | {"assembly", "replay"}, {"numpy", "yaml"} | BAGS),
+    "replay": Level(
+        CORE | {"__version__", "assembly", "replay"}, {"numpy", "yaml", "cv2", "matplotlib"} | BAGS
+    ),
     "training": Level(CORE | {"assembly", "training"}, {"numpy", "torch"} | FILES),
     "tools": Level(
         # The doctor looks at the running graph only when it is asked to.

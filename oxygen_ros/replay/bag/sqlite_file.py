@@ -1,0 +1,101 @@
+"""An sqlite3 file of rosbag2, of any schema version. Read-only; what comes before damage is read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from oxygen_ros.replay.bag.qos import is_latched
+from oxygen_ros.replay.bag.record import Stored, Topic, unique_name
+
+MAGIC = b"SQLite format 3\x00"
+MAX_BLOCK_BYTES = 1 << 20
+MAX_BLOCK_MESSAGES = 512
+_MESSAGES = "SELECT id, topic_id, timestamp, data FROM messages"
+
+
+class Block(NamedTuple):
+    """Messages whose numbers lie in this range."""
+
+    first_id: int
+    last_id: int
+
+
+class SqliteFile:
+    """A StorageFile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.topics: dict[int, Topic] = {}
+        self.faults: list[str] = []
+        # Only a file with a write-ahead log beside it may have more to say than itself.
+        has_log = path.with_name(path.name + "-wal").exists()
+        flags = "mode=ro" if has_log else "mode=ro&immutable=1"
+        self._connection = sqlite3.connect(f"file:{quote(str(path))}?{flags}", uri=True)
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def scan(self) -> Iterator[tuple[Block, list[Stored]]]:
+        """Every block with its messages, in the order of their numbers."""
+        try:
+            self._learn_topics()
+        except sqlite3.DatabaseError as error:
+            self.faults.append(f"{self.path.name}: no topics can be read ({error})")
+            return
+        num_messages, num_bytes, first_id, last_id = 0, 0, 0, 0
+        block: list[Stored] = []
+        try:
+            for number, topic_id, log_ns, data in self._connection.execute(f"{_MESSAGES} ORDER BY id"):
+                if block and (num_bytes > MAX_BLOCK_BYTES or len(block) >= MAX_BLOCK_MESSAGES):
+                    yield Block(first_id, last_id), block
+                    block, num_bytes = [], 0
+                first_id, last_id = (first_id if block else number), number
+                if topic_id in self.topics:
+                    block.append(Stored(log_ns, self.topics[topic_id].name, number, data))
+                    num_messages += 1
+                    num_bytes += len(data)
+        except sqlite3.DatabaseError as error:
+            self.faults.append(f"{self.path.name}: damaged after {num_messages} messages ({error})")
+        if block:
+            yield Block(first_id, last_id), block
+
+    def load(self, block: Block, wanted: Collection[str]) -> list[Stored]:
+        """Messages of one block on the wanted topics."""
+        numbers = [str(number) for number, topic in self.topics.items() if topic.name in wanted]
+        rows = self._connection.execute(
+            f"{_MESSAGES} WHERE id BETWEEN ? AND ? AND topic_id IN ({','.join(numbers)}) ORDER BY id", block
+        )
+        return [
+            Stored(log_ns, self.topics[topic_id].name, number, data)
+            for number, topic_id, log_ns, data in rows
+        ]
+
+    def _learn_topics(self) -> None:
+        definitions = self._definitions()
+        columns = self._columns("topics")
+        offered = "offered_qos_profiles" if "offered_qos_profiles" in columns else "''"
+        rows: list[tuple[Any, ...]] = self._connection.execute(
+            f"SELECT id, name, type, {offered} FROM topics ORDER BY id"
+        ).fetchall()
+        for number, name, kind, qos in rows:
+            encoding, definition = definitions.get(kind, ("", ""))
+            topic = Topic(name, kind, definition, encoding)
+            key = unique_name(topic, self.topics.values())
+            self.topics[number] = Topic(key, kind, definition, encoding, is_latched(qos))
+
+    def _definitions(self) -> dict[str, tuple[str, str]]:
+        if "encoded_message_definition" not in self._columns("message_definitions"):
+            return {}
+        rows = self._connection.execute(
+            "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
+        )
+        return {kind: (encoding, text) for kind, encoding, text in rows}
+
+    def _columns(self, table: str) -> set[str]:
+        return {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}

@@ -142,8 +142,9 @@ class Bench:
         return self.add(OxygenNode, **overrides)
 
     def player(self, **overrides: Any) -> ActionPlayer:
-        if "action_player/joint_command" not in self.probe.got:
-            self.probe.hear(Float64MultiArray, "action_player/joint_command", qos.newest(50))
+        types = {"array": Float64MultiArray, "joint_state": JointState, "trajectory": JointTrajectory}
+        output = self.overrides.get("player.output", "array")
+        self.probe.hear(types[output], "action_player/joint_command", qos.newest(50))
         return self.add(ActionPlayer, **overrides)
 
     def mailbox(self) -> Any:

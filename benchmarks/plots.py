@@ -85,7 +85,8 @@ def _rates(results: Results, folder: Path) -> Path:
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    if points:
+        axes.legend(fontsize=8)
     axes.set_title(f"LIBERO, N = 30\n{_conditions(results)}", fontsize=8)
     return _save(figure, folder / "rates.png")
 

@@ -287,9 +287,10 @@ def _scaling(curves: list[Results]) -> Iterator[str]:
 
 
 def _soak(soak: Results) -> Iterator[str]:
+    asked, finished, refused = (soak[f"texts_{what}"] for what in ("asked", "finished", "refused"))
     yield (
-        f"  {soak['cycles']} cycles: {soak['texts_asked']} texts asked for, {soak['texts_finished']} finished, "
-        f"{soak['texts_refused']} refused, {soak['texts_open']} open at the end"
+        f"  {soak['cycles']} cycles: {asked} texts asked for, {finished} finished, {refused} refused, "
+        f"{soak['texts_open']} open at the end"
     )
     yield (
         f"  then {soak['rows_held']} rows and {soak['prefixes_held']} prefixes held; KV memory changed by "

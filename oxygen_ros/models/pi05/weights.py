@@ -216,12 +216,13 @@ class _Builder:
         embedding_name = names.EMBEDDING if names.EMBEDDING in self._stored else names.LM_HEAD
         embedding = self._tensor(embedding_name, dtype)
         is_tied = names.EMBEDDING not in self._stored or names.LM_HEAD not in self._stored
-        head = embedding if is_tied else self._tensor(names.LM_HEAD, dtype)
+        # First, while little is held: packing the largest layer takes several times its size for a moment.
+        head = make_linear(embedding if is_tied else self._tensor(names.LM_HEAD, dtype))
         return BackboneWeights(
             embedding=embedding,
             layers=tuple(self._backbone_layer(layer) for layer in range(self._config.vlm.depth)),
             norm=self._one_plus(f"{names.LANGUAGE}norm.weight"),
-            lm_head=make_linear(head),
+            lm_head=head,
         )
 
     def _expert(self, expert: ExpertConfig) -> ExpertWeights:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oxygen_ros.clock import SteadyClock
+from oxygen_ros.errors import OxygenError
 
 NAMESPACE = "oxygen_demo"
 STAND_IN = "The model is a stand-in: smooth made-up actions and scripted texts at set costs, nothing learned."
@@ -81,7 +82,7 @@ class Nodes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demonstration. 0 if everything arrived and both nodes ended well."""
+    """Run the demonstration. 0 if everything arrived and both nodes ended well, 2 for a wrong preset."""
     options = options_of(sys.argv[1:] if arguments is None else arguments)
     end = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -89,11 +90,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     from oxygen_ros.ros.demo_stage import DemoStage
 
-    with tempfile.TemporaryDirectory(prefix="oxygen_demo_") as folder:
+    try:
         stage = DemoStage(options.preset, NAMESPACE, options.plain)
-        stage.screen.say(STAND_IN, "warning")
+    except OxygenError as error:
+        print(error, file=sys.stderr)
+        return 2
+    stage.screen.say(STAND_IN, "warning")
+    begin_ns = CLOCK.now_ns()
+    with tempfile.TemporaryDirectory(prefix="oxygen_demo_") as folder:
         nodes = Nodes(options.preset, Path(folder))
-        begin_ns = CLOCK.now_ns()
         fallen = ""
         while not end.wait(0.2) and not (fallen := nodes.fallen()):
             if not options.forever and CLOCK.now_ns() - begin_ns > options.seconds * 1e9:

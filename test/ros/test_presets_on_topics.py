@@ -42,7 +42,9 @@ def parameters(preset, checkpoint, robot):
         "robot.sync.max_reuse": 100_000,
         **{f"robot.cameras.{role}.max_age_s": 10.0 for role in robot.camera_roles},
         **{f"robot.joint_topics.{name}.max_age_s": 10.0 for name in robot.joint_topic_names},
-        "text.tasks.subtask.every_cycles": 2,
+        "cycle.decode_policy": "fixed",
+        "cycle.fixed_decode_steps": 4,
+        "text.tasks.subtask.every_cycles": 4,
         "text.tasks.memory.max_tokens": 8,
         "text.tasks.subtask.max_tokens": 8,
     }
@@ -67,13 +69,13 @@ def test_preset_acts_and_writes_with_a_tiny_checkpoint(tmp_path, preset, layout)
         chunks = b.until(
             lambda: [c for c in b.got("action_chunk") if c.horizon], node, limit_s=START_WITHIN_S
         )
-        deltas = b.until(lambda: [delta for delta in b.got("text_stream") if delta.is_final], node)
+        ended = b.until(lambda: [d for d in b.got("text_stream") if d.is_final and d.num_tokens], node)
         assert chunks[0].joint_names == list(robot.command_joint_names)
         assert chunks[0].horizon == config.model.horizon
         assert np.isfinite(chunks[0].actions).all()
         assert len(chunks[0].actions) == config.model.horizon * robot.action_dim
         assert chunks[0].instruction == "open_the drawer"
-        assert deltas[0].observation_id > 0
+        assert all(delta.observation_id > 0 and delta.finish_reason for delta in ended)
         code, _ = node.end()
         assert code == 0, node.output
         assert "Traceback" not in node.output

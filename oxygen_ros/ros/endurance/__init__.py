@@ -1,0 +1,1 @@
+"""Long and rough runs of the nodes as processes: load for hours, a brain that dies, damaged messages."""

@@ -1,6 +1,6 @@
 """Lines in an SQLite file. A line that ``add`` has returned from is on the disk, whatever dies next.
 
-Write-ahead log with synchronous FULL: one transaction and one sync per line. One thread.
+Write-ahead log with synchronous FULL: one transaction and one sync per line. One thread at a time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TextStore:
         try:
             self._insert(line)
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in BROKEN:
+            if not is_broken(error):
                 raise
             self._connection.close()
             self._set_aside(str(error))
@@ -102,7 +102,7 @@ class TextStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return self._connect()
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in BROKEN:
+            if not is_broken(error):
                 raise self._unusable(error) from error
             self._set_aside(str(error))
         except OSError as error:
@@ -110,7 +110,7 @@ class TextStore:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_S)
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -152,6 +152,11 @@ class TextStore:
         return ConfigError(
             "memory_path", f"{self.path} cannot be opened: {error}", "a folder that can be written to"
         )
+
+
+def is_broken(error: sqlite3.Error) -> bool:
+    """True if the file is damaged or no database at all; False for lack of space, locks and the like."""
+    return getattr(error, "sqlite_errorcode", None) in BROKEN
 
 
 def conditions(query: Query) -> tuple[str, list[object]]:

@@ -19,25 +19,31 @@ GRID_CM = 5
 """Places are told on a grid of this many centimetres."""
 
 
-def _in(target: int) -> str:
+def place_of(target: int) -> str:
+    """The container as a place, "in the bowl" or "on the plate"."""
     return f"{PREPOSITIONS[TARGETS[target]]} the {TARGETS[target]}"
 
 
 def memory_sentence(truth: Truth, task: Task) -> str:
     """What has been done so far."""
-    asked, place = f"the {COLOURS[task.colour]} cube", _in(task.target)
+    asked, place = f"the {COLOURS[task.colour]} cube", place_of(task.target)
     if truth.held == task.colour:
         return f"So far I have picked up {asked}. I hold it now and it is not yet {place}."
     if truth.held is not None:
         return f"So far I have picked up the {COLOURS[truth.held]} cube. I hold it now but I need {asked}."
     if truth.is_done(task):
         return f"So far I have put {asked} {place}. I hold nothing and the task is done."
+    return nothing_done(asked, place)
+
+
+def nothing_done(asked: str, place: str) -> str:
+    """The memory of a task that has not begun; ``asked`` as "the red cube", ``place`` as "in the bowl"."""
     return f"So far I have done nothing. I hold nothing and {asked} is not yet {place}."
 
 
 def next_sentence(truth: Truth, task: Task) -> str:
     """The sub-task at hand."""
-    asked, place = f"the {COLOURS[task.colour]} cube", _in(task.target)
+    asked, place = f"the {COLOURS[task.colour]} cube", place_of(task.target)
     phase = decide(truth, task).phase
     if phase is Phase.PUT_BACK:
         return "Next I put the wrong cube back on the table and let it go."
@@ -66,7 +72,7 @@ def questions() -> tuple[str, ...]:
     """Every question that the grammar knows."""
     where = [f"Where is the {colour} cube?" for colour in COLOURS]
     where += [f"Where is the {target}?" for target in TARGETS]
-    inside = [f"Is the {colour} cube {_in(t)}?" for colour in COLOURS for t in range(len(TARGETS))]
+    inside = [f"Is the {colour} cube {place_of(t)}?" for colour in COLOURS for t in range(len(TARGETS))]
     return (*where, "What do you hold?", *inside)
 
 
@@ -82,10 +88,10 @@ def answer(question: str, truth: Truth) -> str:
         if asked == f"Where is the {colour} cube?":
             return _where_cube(cube, truth)
         for target in range(len(TARGETS)):
-            if asked == f"Is the {colour} cube {_in(target)}?":
+            if asked == f"Is the {colour} cube {place_of(target)}?":
                 head = "Yes, the" if truth.container_of(cube) == target else "No, the"
                 negation = "" if head.startswith("Yes") else "not "
-                return f"{head} {colour} cube is {negation}{_in(target)}."
+                return f"{head} {colour} cube is {negation}{place_of(target)}."
     return UNKNOWN_ANSWER
 
 
@@ -95,7 +101,7 @@ def _where_cube(cube: int, truth: Truth) -> str:
         return f"{name} is in my hand."
     inside = truth.container_of(cube)
     if inside is not None:
-        return f"{name} is {_in(inside)}."
+        return f"{name} is {place_of(inside)}."
     return f"{name} is on the table, about {place_words(truth.cubes[cube])}."
 
 

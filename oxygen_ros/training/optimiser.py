@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from oxygen_ros.training.team import Team
+
 _NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
@@ -27,32 +29,43 @@ def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, orthogonalised, scaled by the matrix' shape."""
+    """Momentum, orthogonalised, scaled by the matrix' shape. The members of a team share the work."""
 
-    def __init__(self, parameters: Iterable[Tensor], rate: float, momentum: float, decay: float) -> None:
+    def __init__(
+        self, parameters: Iterable[Tensor], team: Team, rate: float, momentum: float, decay: float
+    ) -> None:
         super().__init__(list(parameters), {"lr": rate, "momentum": momentum, "decay": decay})
+        self._team = team
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One update from the gradients at hand."""
+        """One update from the gradients at hand; those without a gradient stay."""
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                state = self.state[parameter]
-                if "momentum" not in state:
-                    state["momentum"] = torch.zeros_like(parameter)
-                state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-                direction = parameter.grad.lerp(state["momentum"], group["momentum"])
-                scale = max(1.0, parameter.shape[0] / parameter.shape[1]) ** 0.5
-                parameter.mul_(1 - group["lr"] * group["decay"])
-                parameter.add_(orthogonalise(direction), alpha=-group["lr"] * scale)
+            matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
+            for matrix, direction in zip(matrices, self._directions(matrices, group), strict=True):
+                scale = max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
+                matrix.mul_(1 - group["lr"] * group["decay"])
+                matrix.add_(direction, alpha=-group["lr"] * scale)
+
+    def _directions(self, matrices: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        directions = []
+        for index, matrix in enumerate(matrices):
+            state = self.state[matrix]
+            if "momentum" not in state:
+                state["momentum"] = torch.zeros_like(matrix)
+            state["momentum"].lerp_(matrix.grad, 1 - group["momentum"])
+            if index % self._team.size == self._team.rank:
+                directions.append(orthogonalise(matrix.grad.lerp(state["momentum"], group["momentum"])))
+            else:
+                directions.append(torch.zeros_like(matrix))
+        self._team.add_up(directions)
+        return directions
 
 
 class Optimiser:
     """Both optimisers behind one step, with one relative rate."""
 
-    def __init__(self, *modules: nn.Module, muon_rate: float = 0.02, adam_rate: float = 1.5e-3) -> None:
+    def __init__(self, team: Team, *modules: nn.Module, muon_rate: float, adam_rate: float) -> None:
         matrices: list[Tensor] = []
         others: list[Tensor] = []
         for module in modules:
@@ -60,7 +73,7 @@ class Optimiser:
                 is_hidden = parameter.ndim == 2 and ".layers." in name and "dense" not in name
                 (matrices if is_hidden else others).append(parameter)
         self.parameters = matrices + others
-        self._muon = Muon(matrices, muon_rate, momentum=0.95, decay=0.01)
+        self._muon = Muon(matrices, team, muon_rate, momentum=0.95, decay=0.01)
         self._adam = torch.optim.AdamW(others, lr=adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
         self._base = [(group, group["lr"]) for o in (self._muon, self._adam) for group in o.param_groups]
 

@@ -23,26 +23,26 @@ class Recipe:
     seed: int = 0
     shards: int = 2
     shard_frames: int = 16_000
-    warmup_steps: int = 600
+    warmup_steps: int = 300
     warmup_batch: int = 48
     joint_steps: int = 5_000
     batch: int = 32
-    texts: int = 14
-    flow_samples: int = 3
+    texts: int = 10
+    flow_samples: int = 2
     muon_rate: float = 0.02
     adam_rate: float = 2e-3
-    round_starts: tuple[float, ...] = (0.30, 0.42, 0.54, 0.66)
-    round_episodes: int = 64
+    round_starts: tuple[float, ...] = (0.35, 0.50, 0.65)
+    round_episodes: int = 32
     round_worlds: int = 16
-    expert_shares: tuple[float, ...] = (0.3, 0.15, 0.1, 0.0)
+    expert_shares: tuple[float, ...] = (0.3, 0.15, 0.0)
     rollout_share: float = 0.35
     decay_start: float = 0.65
     average_decay: float = 0.995
     text_weight: float = 0.3
     place_weight: float = 0.5
     plan_weight: float = 0.5
-    save_every: int = 200
-    measure_every: int = 500
+    save_every: int = 100
+    measure_every: int = 300
 
 
 def smoke_recipe(seed: int) -> Recipe:

@@ -29,16 +29,21 @@ class Team:
 
     def average_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Replace every gradient by its mean over the members."""
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        if self.size > 1:
+            self.add_up(gradients)
+            torch._foreach_div_(gradients, float(self.size))
+
+    def add_up(self, tensors: list[Tensor]) -> None:
+        """Replace every tensor by its sum over the members."""
         if self.size == 1:
             return
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        flat = torch.cat([g.flatten() for g in gradients])
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
         distributed.all_reduce(flat)
-        flat /= self.size
         first = 0
-        for gradient in gradients:
-            gradient.copy_(flat[first : first + gradient.numel()].view_as(gradient))
-            first += gradient.numel()
+        for tensor in tensors:
+            tensor.copy_(flat[first : first + tensor.numel()].view_as(tensor))
+            first += tensor.numel()
 
     def agree(self, value: float) -> float:
         """The leader's ``value``, for all."""

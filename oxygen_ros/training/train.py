@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import resource
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from oxygen_ros.clock import SteadyClock
 from oxygen_ros.training.checkpoint import write_checkpoint
 from oxygen_ros.training.recipe import Recipe, smoke_recipe
 from oxygen_ros.training.team import Team, run_team
@@ -41,14 +41,15 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 def train(team: Team, options: argparse.Namespace, recipe: Recipe) -> None:
     """What one member of the team does."""
     torch.set_num_threads(1)
-    started = time.monotonic()
+    clock = SteadyClock()
+    started_ns = clock.now_ns()
     budget_s = None if options.budget_minutes is None else 60.0 * options.budget_minutes
     trainer = Trainer(team, recipe, options.out, budget_s)
     trainer.run()
     cpu_s = sum(team.gather(resource.getrusage(resource.RUSAGE_SELF).ru_utime))
     if team.is_leader:
         facts = trainer.facts()
-        facts["wall_hours_of_this_start"] = round((time.monotonic() - started) / 3600, 3)
+        facts["wall_hours_of_this_start"] = round((clock.now_ns() - started_ns) / 3.6e12, 3)
         facts["cpu_hours_of_this_start"] = round(cpu_s / 3600, 3)
         facts["command"] = options.command
         write_checkpoint(options.out / "checkpoint", trainer.average, facts)

@@ -6,7 +6,6 @@ Can be stopped and started again at any step. Every member of the team runs this
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from oxygen_ros.clock import SteadyClock
 from oxygen_ros.training.auxiliary import AuxiliaryHeads, no_gradient_places
 from oxygen_ros.training.batches import IGNORE, Batch, BatchMaker
 from oxygen_ros.training.dims import Dims
@@ -54,7 +54,8 @@ class Trainer:
         self._optimiser = self._new_optimiser()
         self.frames = self._load_shards()
         self.rollouts: list[Frames] = []
-        self._started = time.monotonic()
+        self._clock = SteadyClock()
+        self._started_ns = self._clock.now_ns()
         self._resume()
 
     # --- data
@@ -100,6 +101,8 @@ class Trainer:
             batch = self._batch(self.recipe.warmup_batch, 0)
             loss = self.heads.seen(self.model.encode_images(batch.images), batch)
             self._descend(loss, {"seen": loss}, self._step / total, decay_start=0.6)
+            if self._step % self.recipe.save_every == 0:
+                self._save()
         self._log({"event": "warmed up", **self.measure_places()})
 
     def _joint(self) -> None:
@@ -124,7 +127,7 @@ class Trainer:
         return self.team.agree(max(by_step, by_time))
 
     def _elapsed(self) -> float:
-        return self._spent_s + time.monotonic() - self._started
+        return self._spent_s + (self._clock.now_ns() - self._started_ns) / 1e9
 
     def _losses(self, batch: Batch) -> dict[str, Tensor]:
         prefix = self.model.prefill(batch.images, batch.prefix_ids)
@@ -230,9 +233,8 @@ class Trainer:
     # --- files
 
     def _new_optimiser(self) -> Optimiser:
-        return Optimiser(
-            self.model, self.heads, muon_rate=self.recipe.muon_rate, adam_rate=self.recipe.adam_rate
-        )
+        rates = {"muon_rate": self.recipe.muon_rate, "adam_rate": self.recipe.adam_rate}
+        return Optimiser(self.team, self.model, self.heads, **rates)
 
     def _log(self, entry: dict[str, Any]) -> None:
         if not self.team.is_leader:

@@ -19,6 +19,8 @@ from benchmarks.sizes import MODEL_SIZES
 from benchmarks.suite import GATE_PARTS, PARTS, Suite, SuiteSettings, UnequalError
 from benchmarks.table import gate_table, report
 from benchmarks.workloads import WORKLOADS
+from oxygen_ros.errors import ConfigError
+from oxygen_ros.runners.device import pick_device
 
 ROOT = Path(__file__).resolve().parents[1]
 GATE_WORKLOADS = ("W1", "W4", "W5")
@@ -85,8 +87,13 @@ def progress(text: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; 0 if all is well, 1 if a gate is missed, 2 if executors give different outputs."""
+    """Run; 0 if all is well, 1 if a gate is missed, 2 if nothing could be compared."""
     options = parse(arguments)
+    try:
+        pick_device(options.device)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
     torch.set_num_threads(options.threads)
     runs = [read_results(path) for path in options.also or ()]
     num_runs = options.runs or (GATE_RUNS if options.gate else 1)

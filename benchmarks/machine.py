@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from benchmarks.timing import timed_ns
 from oxygen_ros.models.linear import make_linear
 
-GEMM_SHAPE = (512, 1024, 4096)
-"""Rows, inputs and outputs of the product that the compute rate is measured with."""
+GEMM_SHAPES = {"cpu": (512, 1024, 4096), "cuda": (8192, 4096, 8192)}
+"""Rows, inputs and outputs of the product that the compute rate is measured with, by kind of device."""
 STREAM_BYTES = 256 << 20
 REPEATS = 5
 
@@ -29,6 +29,7 @@ class Machine:
     Attributes:
         gemm_flops: best rate found for a large product by dtype, operations per second.
         read_bytes_per_s: best rate of reading memory much larger than any cache.
+        clocks: what the driver of a GPU says of its clocks; empty for CPUs.
         load_average: of the last minute, at the start.
     """
 
@@ -40,6 +41,7 @@ class Machine:
     torch_version: str
     python_version: str
     commit: str
+    clocks: str
     load_average: float
     gemm_flops: dict[str, float]
     read_bytes_per_s: float
@@ -67,6 +69,7 @@ def probe(device: torch.device) -> Machine:
         torch_version=torch.__version__,
         python_version=platform.python_version(),
         commit=_commit(),
+        clocks=_gpu_clocks() if device.type == "cuda" else "",
         load_average=load_average(),
         gemm_flops={
             str(dtype).removeprefix("torch."): _gemm_flops(dtype, device)
@@ -84,17 +87,20 @@ def _processor() -> str:
 
 
 def _commit() -> str:
+    return _output_of("git", "describe", "--always", "--dirty", "--exclude", "*")
+
+
+def _gpu_clocks() -> str:
+    return _output_of("nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,power.limit", "--format=csv,noheader")
+
+
+def _output_of(*command: str) -> str:
     root = Path(__file__).resolve().parents[1]
     try:
-        return subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude", "*"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return done.stdout.strip()
 
 
 def _best_ns(work: Callable[[], object], device: torch.device) -> int:
@@ -104,7 +110,7 @@ def _best_ns(work: Callable[[], object], device: torch.device) -> int:
 
 def _gemm_flops(dtype: torch.dtype, device: torch.device) -> float:
     """Best of the plain product and of the product's own linear layer."""
-    rows, width, out = GEMM_SHAPE
+    rows, width, out = GEMM_SHAPES[device.type]
     x = torch.randn(rows, width, device=device).to(dtype)
     weight = torch.randn(out, width, device=device).to(dtype)
     layer = make_linear(weight)

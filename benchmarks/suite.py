@@ -137,12 +137,13 @@ class Suite:
         }
 
     def _equality(self) -> dict[str, Equality]:
-        """Tokens and actions of the other executors against ours, in float32."""
+        """Tokens and actions of the other executors against ours, in float32; not at full size."""
+        size = MODEL_SIZES["cpu" if self._settings.size == "pi05" else self._settings.size]
         checks = {name: replace(WORKLOADS[name], max_tokens=10) for name in ("W1", "W6")}
         found: dict[str, Equality] = {}
         for name, workload in checks.items():
             self._progress(f"equality on {name}")
-            lab = Lab(MODEL_SIZES[self._settings.size], torch.float32, self._device, workload)
+            lab = Lab(size, torch.float32, self._device, workload)
             jobs = make_jobs(workload, lab.config, workload.cycles_until_steady + 1)
             found[f"{name} reference"] = check_equality(lab.oxygen(), lab.executor("reference"), jobs)
             found[f"{name} isolated"] = check_equality(lab.oxygen(), lab.executor("isolated"), jobs)

@@ -52,7 +52,7 @@ def test_no_deadline_is_missed_on_exact_time_and_text_takes_what_is_left():
 
 
 def test_bounds_are_the_larger_of_operations_and_bytes():
-    machine = Machine("cpu", "", "", 1, 1, "", "", "", 0.0, {"float32": 1e9}, 1e9)
+    machine = Machine("cpu", "", "", 1, 1, "", "", "", "", 0.0, {"float32": 1e9}, 1e9)
     found = bounds(tiny_lab(), machine, rows=4)
     for bound in found.values():
         assert bound.bound_ms == max(bound.operations, bound.num_bytes) / 1e9 * 1e3

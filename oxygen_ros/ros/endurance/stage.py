@@ -73,6 +73,11 @@ class Stage:
                 raise TimeoutError(f"{what}: {why}\n{self._last_words(fallen)}")
             CLOCK.sleep_until_ns(now_ns + LOOK_EVERY_NS)
 
+    def wait(self, seconds: float) -> None:
+        """Let time pass; a program that ends meanwhile is an error."""
+        until_ns = CLOCK.now_ns() + round(seconds * 1e9)
+        self.until(lambda: CLOCK.now_ns() >= until_ns, "the run", seconds + 60.0)
+
     def end_programs(self, names: Sequence[str]) -> dict[str, int | None]:
         """End programs one after the other; exit codes by name."""
         return {name: self.programs.pop(name).end() for name in names if name in self.programs}

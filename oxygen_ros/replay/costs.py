@@ -14,7 +14,7 @@ from oxygen_ros.config import FakeConfig
 from oxygen_ros.engine.budget import CycleBudget, FixedSteps
 from oxygen_ros.errors import ConfigError
 from oxygen_ros.kv.layout import KVLayout
-from oxygen_ros.models.protocol import ModelInputs, ModelSpec
+from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec
 from oxygen_ros.replay.recording import CycleCosts
 from oxygen_ros.runners.protocol import BatchRow, ModelRunner, WarmUp
 from oxygen_ros.types import FloatArray
@@ -177,9 +177,11 @@ class TimedRunner:
         self._pass(self._costs.prefill_ns())
         return num_tokens
 
-    def sample_actions(self, prefix_slot: int, expert: str, seed: int) -> FloatArray:
+    def sample_actions(
+        self, prefix_slot: int, expert: str, seed: int, guidance: Guidance | None = None
+    ) -> FloatArray:
         """As the other one."""
-        actions = self._runner.sample_actions(prefix_slot, expert, seed)
+        actions = self._runner.sample_actions(prefix_slot, expert, seed, guidance)
         self._pass(self._costs.act_ns())
         return actions
 

@@ -20,6 +20,8 @@ def is_latched(offered: Any) -> bool | None:
         profiles = parse_qos(offered)
     except (ReaderError, yaml.YAMLError, KeyError, TypeError, AttributeError):
         return None
+    if not profiles:
+        return None
     return any(profile.durability is QosDurability.TRANSIENT_LOCAL for profile in profiles)
 
 

@@ -35,6 +35,8 @@ class SqliteFile:
         has_log = path.with_name(path.name + "-wal").exists()
         flags = "mode=ro" if has_log else "mode=ro&immutable=1"
         self._connection = sqlite3.connect(f"file:{quote(str(path))}?{flags}", uri=True)
+        # Without it sqlite refuses a file that was cut off, also what is whole in it. Nothing can be written.
+        self._connection.execute("PRAGMA writable_schema = ON")
         self._connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
 
     def close(self) -> None:

@@ -61,8 +61,14 @@ def compare(folder: Path, tolerance: float) -> Report:
         OxygenError: if the folder cannot be used.
     """
     report = Report(tolerance)
-    with torch.inference_mode():
-        open_folder(folder).compare(report)
+    try:
+        with torch.inference_mode():
+            open_folder(folder).compare(report)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as fault:
+        what = f"{type(fault).__name__}: {str(fault).splitlines()[0] if str(fault) else 'no words'}"
+        raise ContractError(
+            "golden_folder", f"{folder} does not have the form of its kind: {what}"
+        ) from fault
     if not report.comparisons:
         raise ContractError("golden_folder", f"{folder} records nothing that can be compared")
     return report

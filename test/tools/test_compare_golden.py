@@ -63,6 +63,12 @@ def test_compare_golden_one_changed_input_exits_one(folder, name):
     assert main([str(folder)]) == 1
 
 
+def test_compare_golden_picture_that_is_not_its_pixels_exits_one(folder, capsys):
+    edit(folder / "inputs.safetensors", lambda t: t["image_u8.base_0_rgb"][0, 0, 0].sub_(9))
+    assert main([str(folder)]) == 1
+    assert "FAIL image_u8.base_0_rgb" in capsys.readouterr().out
+
+
 def test_compare_golden_changed_mask_is_another_prefix_and_exits_one(folder):
     edit(folder / "inputs.safetensors", lambda t: t["image_mask.right_wrist_0_rgb"].fill_(True))
     assert main([str(folder)]) == 1
@@ -73,11 +79,42 @@ def test_compare_golden_recorded_nan_exits_one(folder):
     assert main([str(folder)]) == 1
 
 
-def test_compare_golden_output_of_another_shape_exits_one(folder):
+@pytest.mark.parametrize("part", [slice(0, 8), slice(68, 70)], ids=["prefix", "written"])
+def test_compare_golden_changed_cache_of_a_text_exits_one(folder, part, capsys):
+    edit(folder / "outputs.safetensors", lambda t: t["text.correct_seed.cache_k.1"][0, 0, part].add_(0.01))
+    assert main([str(folder)]) == 1
+    assert "FAIL text.correct_seed.cache_k.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["actions_10", "prefix_hidden", "prefix_k.0", "prefix_att_2d", "text.correct_seed.next_logprobs"]
+)
+def test_compare_golden_output_of_another_shape_exits_one(folder, name):
     def change(tensors):
-        tensors["actions_10"] = tensors["actions_10"][:, :5].contiguous()
+        tensors[name] = tensors[name][..., :5].contiguous()
 
     edit(folder / "outputs.safetensors", change)
+    assert main([str(folder)]) == 1
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        "text.correct_seed.tokens",
+        "text.correct_seed.logprobs",
+        "eos.correct_seed.tokens",
+        "cb.correct_seed.tokens",
+        "cb.correct_seed.frame_tokens",
+        "euler_times",
+    ],
+)
+def test_compare_golden_without_one_output_compares_all_others(folder, dropped, capsys):
+    edit(folder / "outputs.safetensors", lambda t: t.pop(dropped))
+    assert main([str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert f" {dropped} " not in printed
+    assert "not compared" not in printed
+    edit(folder / "outputs.safetensors", lambda t: t["eos.correct_seed.output_tokens"][2].add_(1))
     assert main([str(folder)]) == 1
 
 
@@ -129,6 +166,22 @@ def big_token(folder):
     edit(folder / "inputs.safetensors", lambda t: t["tokens"].fill_(512))
 
 
+def spoil_end_token(folder):
+    edit(
+        folder / "outputs.safetensors",
+        lambda t: t.update({"eos.correct_seed.eos_id": torch.zeros(0, dtype=torch.int64)}),
+    )
+
+
+def list_in_json(folder):
+    (folder / "config.json").write_text("[]")
+
+
+def cut_outputs(folder):
+    path = folder / "outputs.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
 def empty_prompt(folder):
     edit(folder / "inputs.safetensors", lambda t: t["token_mask"].fill_(False))
 
@@ -149,6 +202,9 @@ def no_outputs(folder):
         big_token,
         empty_prompt,
         no_outputs,
+        spoil_end_token,
+        list_in_json,
+        cut_outputs,
     ],
 )
 def test_compare_golden_unusable_folder_exits_two_and_says_why(folder, spoil, capsys):

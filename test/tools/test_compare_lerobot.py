@@ -139,3 +139,8 @@ def test_folder_that_cannot_be_used_gives_exit_code_2(tmp_path, capsys, break_it
     break_it(folder)
     assert main([str(folder)]) == 2
     assert word in capsys.readouterr().err
+
+
+def test_checkpoint_without_frames_says_that_nothing_is_recorded(capsys):
+    assert main([str(LEROBOT / "main_format_pi05_libero_seed0")]) == 2
+    assert "no frame folders" in capsys.readouterr().err

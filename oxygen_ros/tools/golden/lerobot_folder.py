@@ -70,8 +70,8 @@ class LerobotFolder:
 
     @staticmethod
     def is_kind(folder: Path) -> bool:
-        """True if ``folder`` has a checkpoint and frames."""
-        return (folder / CHECKPOINT).is_dir() and any(folder.glob("frame*"))
+        """True if ``folder`` has a checkpoint folder. Without frames it is refused by name."""
+        return (folder / CHECKPOINT).is_dir()
 
     def compare(self, report: Report) -> None:
         """Compare every stage of every frame."""

@@ -45,7 +45,11 @@ def read_frames(folder: Path) -> tuple[RecordedFrame, ...]:
     """
     frames = tuple(_read(path) for path in sorted(folder.glob("frame*")) if path.is_dir())
     if not frames:
-        raise ContractError("golden_folder", f"{folder} has no frame folders")
+        raise ContractError(
+            "golden_no_frames",
+            f"{folder} holds a checkpoint but no frame folders: no run is recorded that could be compared",
+            "a folder with frame0, frame1, ...; the doctor explains a checkpoint alone",
+        )
     return frames
 
 

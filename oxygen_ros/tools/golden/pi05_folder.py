@@ -54,12 +54,18 @@ class Pi05Folder:
         return all((folder / name).is_file() for name in FILES)
 
     def compare(self, report: Report) -> None:
-        """Compare everything that is recorded and can be computed; name the rest."""
+        """Compare everything that is recorded and can be computed; name the rest.
+
+        Raises:
+            ContractError: if nothing is.
+        """
         recorded = Recorded(self._outputs)
         compare_prefix(self._run, recorded, report)
         compare_actions(self._run, recorded, report)
         compare_texts(self._run, recorded, report)
         left = recorded.unused()
+        if left == recorded.names():
+            raise ContractError("golden_folder", "outputs.safetensors records nothing that can be compared")
         faulty = [name for name in left if LEFT_OUT.match(name)]
         unknown = [name for name in left if name not in faulty]
         if faulty:

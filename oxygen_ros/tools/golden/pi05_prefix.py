@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from oxygen_ros.models.pi05.config import AttentionMode
 from oxygen_ros.models.pi05.vision import encode_images
@@ -21,22 +20,19 @@ def compare_prefix(run: Pi05Run, recorded: Recorded, report: Report) -> None:
     }
     for name, computed in rows.items():
         if (expected := recorded.get(name)) is not None:
-            report.close_to_scale(name, expected[run.pad_mask], torch.cat(computed))
+            report.close_to_scale(name, run.valid(expected), torch.cat(computed))
     for layer in range(run.config.vlm.depth):
         for part, memory in (("k", run.memory.prefix_k), ("v", run.memory.prefix_v)):
             name = f"prefix_{part}.{layer}"
             if (expected := recorded.get(name)) is not None:
-                valid = expected.transpose(1, 2)[run.pad_mask]
-                report.close_to_scale(name, valid, _valid_rows(run, memory[layer]))
-
-
-def _valid_rows(run: Pi05Run, memory: Tensor) -> Tensor:
-    """Valid tokens of one layer of all prefixes, [tokens of all samples, K, D]."""
-    return torch.cat([memory[r, :, : s.num_tokens].transpose(0, 1) for r, s in enumerate(run.samples)])
+                report.close_to_scale(name, run.valid_cache(expected), run.valid_rows(memory[layer]))
 
 
 def _compare_images(run: Pi05Run, recorded: Recorded, report: Report) -> None:
     for camera in run.config.cameras:
+        if (pixels := run.inputs.get(f"image_u8.{camera}")) is not None:
+            scaled = pixels.transpose(-1, -2).transpose(-2, -3) / 255.0 * 2.0 - 1.0
+            report.close(f"image_u8.{camera}", run.inputs[f"image.{camera}"], scaled)
         if (expected := recorded.get(f"image_emb.{camera}")) is not None:
             images = run.inputs[f"image.{camera}"]
             computed = encode_images(run.weights.vision, run.config.vision, images)
@@ -51,7 +47,7 @@ def _compare_masks(run: Pi05Run, recorded: Recorded, report: Report) -> None:
         report.equal("prefix_pad_mask", expected, mask)
     if (expected := recorded.get("prefix_positions")) is not None:
         packed = torch.cat([torch.arange(sample.num_tokens) for sample in run.samples])
-        report.equal("prefix_positions", expected[mask], packed)
+        report.equal("prefix_positions", run.valid(expected), packed)
     if (expected := recorded.get("prefix_att_2d")) is not None:
         is_causal = run.config.attention is AttentionMode.CAUSAL_TEXT
         steps = torch.zeros(mask.shape[1], dtype=torch.int64)

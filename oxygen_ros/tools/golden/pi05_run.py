@@ -30,6 +30,10 @@ class Recorded:
             self._used.add(name)
         return self._outputs.get(name)
 
+    def peek(self, name: str) -> Tensor:
+        """Output ``name``, which is there, without counting it as asked for."""
+        return self._outputs[name]
+
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted(self._outputs)
@@ -81,6 +85,19 @@ class Pi05Run:
     def new_memory(self, row_capacity: int) -> KVMemory:
         """KV memory with a prefix slot and a text row for every recorded row."""
         return KVMemory(self.model.kv_layout(self.num_samples, self.num_samples, row_capacity), CPU)
+
+    def valid(self, recorded: Tensor) -> Tensor:
+        """Valid tokens of all rows of a padded record [B, P, ...]; a record of another shape as it is."""
+        fits = recorded.shape[:2] == self.pad_mask.shape
+        return recorded[self.pad_mask] if fits else recorded
+
+    def valid_cache(self, recorded: Tensor) -> Tensor:
+        """The same of recorded keys or values [B, K, P, D], as [tokens, K, D]."""
+        return self.valid(recorded.transpose(1, 2) if recorded.dim() == 4 else recorded)
+
+    def valid_rows(self, memory: Tensor) -> Tensor:
+        """Valid tokens of one layer of all prefixes [B, K, capacity, D], as [tokens, K, D]."""
+        return torch.cat([memory[r, :, : s.num_tokens].transpose(0, 1) for r, s in enumerate(self.samples)])
 
     def _prefill(self, index: int) -> Sample:
         cameras = [c for c in self.config.cameras if bool(self.inputs[f"image_mask.{c}"][index])]

@@ -15,6 +15,8 @@ COLOURS = {
     "oxygen": "#208050",
 }
 
+SHADES = {"prefill": "#7090c0", "act": "#70b080", "decode": "#d0a060"}
+
 
 def draw_all(results: Results, folder: Path) -> list[Path]:
     """Draw what the results have data for; paths of the pictures.
@@ -50,7 +52,7 @@ def _conditions(results: Results) -> str:
     millions = model["parameters"]["total"] / 1e6
     return (
         f"{machine['processor']} {machine['device']}, {machine['num_threads']} thread, {model['dtype']}, "
-        f"{millions:.0f} M parameters, commit {machine['commit']}"
+        f"{millions:.1f} M parameters, commit {machine['commit']}"
     )
 
 
@@ -82,6 +84,7 @@ def _rates(results: Results, folder: Path) -> Path:
                 )
     axes.set_xlabel("text tokens per second")
     axes.set_ylabel("actions per second")
+    axes.margins(0.12)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
@@ -98,21 +101,33 @@ def _timeline(results: Results, folder: Path) -> Path:
     executors = results["workloads"]["W1"]["executors"]
     figure, axes = plt.subplots(figsize=(8, 3.4))
     names = list(executors)
-    shades = {"prefill": "#7090c0", "act": "#70b080", "decode": "#d0a060"}
     for row, name in enumerate(names):
-        metrics, left = executors[name], 0.0
-        for phase, colour in shades.items():
-            width = metrics[phase]["p50_ms"]
-            axes.barh(row, width, left=left, color=colour, label=phase if row == 0 else None)
+        left = 0.0
+        for phase, width in _phases(executors[name]):
+            axes.barh(row, width, left=left, color=SHADES[phase])
             left += width
-        axes.plot([metrics["action_latency"]["p50_ms"]] * 2, [row - 0.45, row + 0.45], color="black", lw=2)
+        axes.plot(
+            [executors[name]["action_latency"]["p50_ms"]] * 2, [row - 0.45, row + 0.45], color="black", lw=2
+        )
+    for phase, colour in SHADES.items():
+        axes.bar(0, 0, color=colour, label=phase)
     axes.plot([], [], color="black", lw=2, label="actions are out")
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel("ms after taking the observation (medians by phase; both prefills in one bar)")
-    axes.legend(fontsize=8, loc="lower right")
+    axes.set_xlabel("ms after taking the observation, medians by phase")
+    axes.set_xlim(left=0)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axes.set_title(f"One cycle of W1\n{_conditions(results)}", fontsize=8)
     return _save(figure, folder / "timeline.png")
+
+
+def _phases(metrics: Results) -> list[tuple[str, float]]:
+    """Phases in the order they run: what of the prefills is not before the actions comes after them."""
+    prefill, act, decode = (metrics[phase]["p50_ms"] for phase in SHADES)
+    first = min(prefill, max(0.0, metrics["action_latency"]["p50_ms"] - act))
+    is_second = prefill - first > 0.2 * prefill
+    second = [("prefill", prefill - first)] if is_second else []
+    return [("prefill", first if is_second else prefill), ("act", act), *second, ("decode", decode)]
 
 
 def _latencies(results: Results, folder: Path) -> Path:

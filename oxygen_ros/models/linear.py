@@ -88,15 +88,16 @@ class HalfPackedLinear(_Sized):
     weights are scaled by a power of two when the largest is not within [2^-7, 2^14], and what then
     falls below float16's normal range is off by at most 2^-18 of the largest (bfloat16 results are
     rounded to 2^-9). Float32 accumulation is closer to the exact product than bfloat16 units give.
+    Activations are float32 in the product, so none is too large. Weights whose rows differ too much in
+    size for one scale are not for this kernel: see ``fits_float16``.
     """
 
-    kernel = "half-packed"
+    kernel = "bfloat16 stored as float16"
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         super().__init__(weight, bias)
         self._dtype = weight.dtype
-        peak = float(weight.abs().max())
-        exponent = 0 if 2.0**-7 <= peak <= 2.0**14 or peak == 0.0 else -int(math.log2(peak))
+        exponent = _scale_exponent(weight)
         self._unscale = 2.0**-exponent
         self._packed = torch.ops.quantized.linear_prepack_fp16(weight.float() * 2.0**exponent, None)
         self._bias = None if bias is None else bias.float()
@@ -111,6 +112,24 @@ class HalfPackedLinear(_Sized):
         return y.to(self._dtype)
 
 
+def _scale_exponent(weight: Tensor) -> int:
+    """Power of two that brings the largest weight into float16's comfortable range."""
+    peak = float(weight.abs().max())
+    return 0 if 2.0**-7 <= peak <= 2.0**14 or peak == 0.0 else -int(math.log2(peak))
+
+
+def fits_float16(weight: Tensor) -> bool:
+    """True if float16 with one scale keeps every output's weights to bfloat16's own precision."""
+    scale = 2.0 ** _scale_exponent(weight)
+    for rows in weight.split(_ROWS_LOOKED_AT):
+        scaled = rows.float() * scale
+        error = (scaled.half().float() - scaled).abs().amax(dim=1)
+        if not bool((error <= scaled.abs().amax(dim=1) * 2.0**-9).all()):
+            return False
+    return True
+
+
+_ROWS_LOOKED_AT = 4096  # at once, so that looking takes little memory
 _TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
@@ -121,6 +140,9 @@ def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
     """
     kernel = _packed_kernel(weight)
     if kernel is None or not bool(torch.isfinite(weight).all()):  # packing could hide what is not finite
+        return PlainLinear(weight, bias)
+    if kernel is HalfPackedLinear and not fits_float16(weight):
+        logger.warning("a bfloat16 layer has rows of too different size for float16, using the plain one")
         return PlainLinear(weight, bias)
     layer = kernel(weight, bias)
     error = packing_error(layer, weight, bias)

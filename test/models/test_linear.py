@@ -46,6 +46,33 @@ def test_half_packed_weights_of_any_size_keep_bfloat16_precision(size):
     assert error < 2**-7
 
 
+@pytest.mark.parametrize("activation", [1.0, 7e4, 1e30])
+@pytest.mark.parametrize("largest", [1.0, 7e4, 1e6, 1e30, 3e38])
+def test_half_packed_or_its_fallback_never_overflows_nor_loses_a_row(largest, activation):
+    """Float16 ends at 65504: one huge weight, huge activations, and rows of ordinary size beside them."""
+    weight = torch.randn(256, 128).bfloat16()
+    weight[3, 5] = largest
+    x = (torch.randn(2, 128) * activation).bfloat16()
+    x[:, 5] = 1.0
+    layer = make_linear(weight)
+    expected = F.linear(x.double(), weight.double())
+    is_in_range = expected.abs() < torch.finfo(torch.bfloat16).max
+    error = (layer(x).double() - expected).abs()[is_in_range]
+    size = (x.double().abs() @ weight.double().abs().T)[is_in_range]
+    assert is_in_range.any()
+    assert (error <= size * 2**-6).all()
+
+
+def test_rows_of_too_different_size_are_left_to_the_plain_product_with_a_word(caplog, monkeypatch):
+    monkeypatch.setattr(linear, "_packed_kernel", lambda weight: HalfPackedLinear)
+    weight = torch.randn(256, 128).bfloat16()
+    weight[0] = 0.0  # a row of zeros loses nothing
+    assert linear.fits_float16(weight)
+    weight[3, 5] = 1e8
+    assert make_linear(weight).kernel == "plain"
+    assert "too different size" in caplog.text
+
+
 def test_half_packed_zero_weight_gives_zero():
     layer = layer_of(HalfPackedLinear, torch.zeros(8, 8, dtype=torch.bfloat16), None)
     assert not layer(torch.ones(2, 8, dtype=torch.bfloat16)).any()

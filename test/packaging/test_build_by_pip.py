@@ -51,8 +51,8 @@ def test_pip_install_has_launch_config_programs_and_index_entry(installed):
         "lib/oxygen_ros/oxygen_node",
         "bin/oxygen_node",
         "bin/action_player",
-        "lib/oxygen_ros/demo",
-        "bin/oxygen_demo",
+        "lib/oxygen_ros/doctor",
+        "bin/oxygen-doctor",
     ):
         assert (installed / name).is_file(), name
 

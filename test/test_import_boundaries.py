@@ -53,7 +53,7 @@ LEVELS = {
     "training": Level(CORE | {"assembly", "training"}, {"numpy", "torch"} | FILES),
     "tools": Level(
         # The doctor looks at the running graph only when it is asked to.
-        CORE | {"assembly", "replay", "training", "tools", "ros.doctor_graph"},
+        CORE | {"assembly", "replay", "tools", "ros.doctor_graph"},
         {"numpy", "torch", "yaml", "onnx"} | FILES | BAGS,
     ),
 }

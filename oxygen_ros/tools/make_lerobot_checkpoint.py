@@ -32,7 +32,7 @@ from oxygen_ros.models.pi05.config import (
     VisionSize,
 )
 from oxygen_ros.models.pi05.names import EMBEDDING, LM_HEAD, UNUSED, tensor_shapes
-from oxygen_ros.training.vocabulary import pieces, write_tokenizer
+from oxygen_ros.models.word_tokenizer import pieces, write_tokenizer
 from oxygen_ros.types import DEFAULT_EXPERT
 
 PADDED_DIM = 32

@@ -22,7 +22,7 @@ from oxygen_ros.models.pi05.config import CAMERAS, GemmaSize
 from oxygen_ros.models.pi05.config_source import config_from_json
 from oxygen_ros.models.pi05.names import EMBEDDING, LANGUAGE, LM_HEAD
 from oxygen_ros.models.pi05.random_weights import random_state
-from oxygen_ros.training.vocabulary import FIRST_NUMBER_ID, NUM_STATE_BINS, pieces, write_tokenizer
+from oxygen_ros.models.word_tokenizer import FIRST_NUMBER_ID, NUM_STATE_BINS, pieces, write_tokenizer
 
 BACKBONE = GemmaSize(width=128, depth=4, mlp_dim=256, num_heads=8, num_kv_heads=1, head_dim=32)
 EXPERT = GemmaSize(width=64, depth=4, mlp_dim=128, num_heads=8, num_kv_heads=1, head_dim=32)

@@ -56,8 +56,7 @@ class CommandVoice:
         """Start the command."""
         self.failure = ""
         self._kill_at_ns = None
-        encoded = text.encode("utf-8", "replace")[:MAX_BYTES]
-        spoken = encoded.decode("utf-8", "ignore")
+        spoken = text.encode("utf-8", "replace")[:MAX_BYTES].decode("utf-8", "ignore")
         # A leading space: a sentence that begins with a dash is no option.
         argument = f" {spoken}" if spoken.startswith("-") else spoken
         words = [word.replace(TEXT, argument) for word in self._command]
@@ -76,7 +75,7 @@ class CommandVoice:
             self.failure = f"{self._command[0]}: {error.strerror or error}"
             return
         if by_stdin:
-            self._write(encoded)
+            self._write(spoken.encode())
 
     def is_busy(self) -> bool:
         """Look whether the command has ended; kill it if it was silenced and goes on."""

@@ -40,7 +40,7 @@ def console_scripts() -> list[str]:
     """Return pip's entry points for the programs of cmake/programs.txt."""
     lines = (ROOT / "cmake" / "programs.txt").read_text(encoding="utf-8").splitlines()
     programs = [line.split() for line in lines if line and not line.startswith("#")]
-    return [f"{name if re.search('[_-]', name) else f'oxygen-{name}'} = {module}:main" for name, module in programs]
+    return [f"{name if '_' in name else f'oxygen-{name}'} = {module}:main" for name, module in programs]
 
 
 def ros_environment() -> dict[str, str]:

@@ -5,8 +5,10 @@ Knows no ROS. Torch is imported only for a runner that needs it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import median
 
 from oxygen_ros.assembly.model import Model
 from oxygen_ros.assembly.stand_in import build_stand_in
@@ -20,6 +22,7 @@ from oxygen_ros.errors import ConfigError
 from oxygen_ros.runners.protocol import WarmUp
 from oxygen_ros.runtime.control_cycle import ControlCycle, CycleSettings, Numbering
 from oxygen_ros.runtime.ports import ActionSink, ObservationSource, ReportSink, TextSink
+from oxygen_ros.runtime.rtc import ChunkGuide, GuideSettings, Schedule
 from oxygen_ros.types import SamplingParams, TextKind
 
 
@@ -42,6 +45,7 @@ class Brain:
         reports: ReportSink,
         clock: Clock,
         numbering: Numbering,
+        guide: ChunkGuide | None = None,
     ) -> ControlCycle:
         """A control cycle between these ends."""
         cycle, text = self.config.cycle, self.config.text
@@ -63,6 +67,28 @@ class Brain:
             ),
             tasks=self.tasks,
             numbering=numbering,
+            guide=guide,
+        )
+
+    def guide(self, num_played: Callable[[], int]) -> ChunkGuide | None:
+        """What guides each chunk by the last one, with player.mode rtc; None otherwise.
+
+        Args:
+            num_played: the player's count of played actions as last heard, 0 if unknown.
+        """
+        player = self.config.player
+        if player.mode != "rtc":
+            return None
+        costs_ns = median(self.warm_up.prefill_ns or (0,)) + median(self.warm_up.act_ns or (0,))
+        return ChunkGuide(
+            GuideSettings(
+                schedule=Schedule(player.rtc_schedule),
+                window=player.rtc_execution_horizon,
+                max_gain=player.rtc_max_guidance_weight,
+                delay_window=player.rtc_delay_window,
+                first_delay=math.ceil(costs_ns / self.config.cycle.action_dt_ns),
+            ),
+            num_played,
         )
 
 
@@ -87,6 +113,13 @@ def build_brain(
         RunnerError: if the model fails in warm-up.
     """
     model = adapt(_build_model(config, clock))
+    if config.player.mode == "rtc" and model.has_relative_actions:
+        raise ConfigError(
+            "relative_rtc",
+            "player.mode is rtc, but the checkpoint's actions are offsets from each observation's own state: "
+            "the last chunk cannot guide the next",
+            "player.mode: receding or ensembling",
+        )
     settings = engine_settings(config)
     if steps is not None:
         settings = replace(settings, steps=steps)

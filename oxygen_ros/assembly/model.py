@@ -18,6 +18,7 @@ class Model:
 
     Attributes:
         is_stand_in: True if no model is behind it.
+        has_relative_actions: True if actions in model space are offsets from the observation's state.
         notes: what was decided about the checkpoint, one sentence each, for the log.
         warnings: what is odd about it, one sentence each.
         counts: what the processor had to change since the start, by kind.
@@ -27,6 +28,7 @@ class Model:
     processor: Processor
     tokenizer: Tokenizer
     is_stand_in: bool
+    has_relative_actions: bool = False
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     counts: Callable[[], Mapping[str, int]] = dict

@@ -91,6 +91,7 @@ def build_pi05(config: OxygenConfig, clock: Clock) -> Model:
         processor=opened.processor,
         tokenizer=opened.tokenizer,
         is_stand_in=False,
+        has_relative_actions=opened.processor.relative is not None,
         notes=(
             f"checkpoint {checkpoint.path}: {checkpoint.family}, {checkpoint.num_parameters} parameters",
             f"dialect {checkpoint.dialect.name}: {checkpoint.dialect_reason}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from oxygen_ros.engine.texts import LivingTexts, must_have
 from oxygen_ros.errors import ContractError, IntegrityError, RunnerError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.kv.ledger import KVLedger
-from oxygen_ros.models.protocol import ModelInputs, ModelSpec, Tokenizer
+from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec, Tokenizer
 from oxygen_ros.runners.protocol import ModelRunner, WarmUp
 from oxygen_ros.types import FinishReason, FloatArray, MemoryUse, TextDelta, TextRequest
 
@@ -97,6 +98,13 @@ class Engine:
 
     # Control thread.
 
+    def watch_intake(self, gate: AbstractContextManager[object]) -> None:
+        """Have ``gate`` around every moment at which requests and cancels are taken in. Before the first cycle.
+
+        For recording and replay: it is the moment, in logical time, at which they begin to count.
+        """
+        self._inbox.gate = gate
+
     @property
     def num_waiting(self) -> int:
         """Requests that wait for a row."""
@@ -149,7 +157,7 @@ class Engine:
             self._ledger.prefixes.release(self._current.lease)
             self._current = None
 
-    def act(self, expert: str, seed: int) -> FloatArray:
+    def act(self, expert: str, seed: int, guidance: Guidance | None = None) -> FloatArray:
         """One chunk of ``expert`` from the current prefix: float32 [horizon, action_dim], a copy.
 
         Raises:
@@ -159,7 +167,8 @@ class Engine:
         if self._current is None:
             raise ContractError("no_prefix", "there is no current prefix to act on", "prefill first")
         with self._runner_at_work():
-            actions = self._runner.sample_actions(self._current.lease.slot, expert, seed)
+            pull = () if guidance is None else (guidance,)
+            actions = self._runner.sample_actions(self._current.lease.slot, expert, seed, *pull)
             if not np.isfinite(actions).all():
                 raise RunnerError("actions_not_finite", f"actions of expert '{expert}' are not finite")
         return np.array(actions, dtype=np.float32)

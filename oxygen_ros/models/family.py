@@ -44,6 +44,15 @@ class PrefixState:
     action_context: Any = None
 
 
+@dataclass(frozen=True)
+class TensorGuidance:
+    """``Guidance`` on the device: previous [horizon, action_dim], weights [horizon, 1]."""
+
+    previous: Tensor
+    weights: Tensor
+    max_gain: float
+
+
 class VLAModel(Protocol):
     """One loaded model. All methods run without gradients on one device."""
 
@@ -104,7 +113,14 @@ class VLAModel(Protocol):
         """Write the KV of ``inputs`` into ``kv`` from token 0 on."""
         ...
 
-    def sample_actions(self, expert: str, state: PrefixState, kv: PrefixKV, noise: Tensor) -> Tensor:
+    def sample_actions(
+        self,
+        expert: str,
+        state: PrefixState,
+        kv: PrefixKV,
+        noise: Tensor,
+        guidance: TensorGuidance | None = None,
+    ) -> Tensor:
         """Actions float32 [horizon, action_dim] from ``noise`` of that shape; the prefix is not changed."""
         ...
 

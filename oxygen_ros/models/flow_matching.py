@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from torch import Tensor
 
+Velocity = Callable[[Tensor, int], Tensor]
+
 
 class TimeGrid(enum.Enum):
     """How the times of the steps from 1 to 0 are made."""
@@ -36,7 +38,7 @@ def step_times(num_steps: int, grid: TimeGrid) -> np.ndarray:
     return times
 
 
-def integrate(x_t: Tensor, num_steps: int, velocity: Callable[[Tensor, int], Tensor]) -> Tensor:
+def integrate(x_t: Tensor, num_steps: int, velocity: Velocity) -> Tensor:
     """Take ``num_steps`` equal Euler steps from time 1 to 0.
 
     Args:
@@ -47,3 +49,34 @@ def integrate(x_t: Tensor, num_steps: int, velocity: Callable[[Tensor, int], Ten
     for index in range(num_steps):
         x_t = x_t + velocity(x_t, index) * step
     return x_t
+
+
+def guidance_gain(time: float, max_gain: float) -> float:
+    """How strongly a step at ``time`` is pulled: (t^2 + (1 - t)^2) / (t (1 - t)), at most ``max_gain``."""
+    if not 0.0 < time < 1.0:
+        return max_gain
+    return min(max_gain, (time**2 + (1 - time) ** 2) / (time * (1 - time)))
+
+
+def guided(
+    velocity: Velocity, times: np.ndarray, previous: Tensor, weights: Tensor, max_gain: float
+) -> Velocity:
+    """``velocity`` with a pull of the actions it leads to towards ``previous``.
+
+    Source: real-time chunking as LeRobot runs it, where the velocity counts as constant, so that no gradient
+    is needed (reference in docs/decisions/0003-guided-chunks.md).
+
+    Args:
+        velocity: of the flow, at (x_t, step index).
+        times: of the steps, from 1 downwards.
+        previous: [horizon, action_dim], where the chunk should begin.
+        weights: [horizon, 1], how much each row is pulled.
+        max_gain: largest gain.
+    """
+
+    def pulled(x_t: Tensor, index: int) -> Tensor:
+        v_t, time = velocity(x_t, index), float(times[index])
+        error = previous - (x_t - time * v_t)
+        return v_t - guidance_gain(time, max_gain) * weights * error
+
+    return pulled

@@ -62,6 +62,21 @@ class ModelInputs:
     state: FloatArray | None = None
 
 
+@dataclass(frozen=True)
+class Guidance:
+    """Pulls a chunk, while it is denoised, towards what is still to be played of the chunk before.
+
+    Attributes:
+        previous: float32 [horizon, action_dim] in model space; row 0 is the next action to be played.
+        weights: float32 [horizon], how much each row is pulled: 1 fully, 0 not at all.
+        max_gain: largest gain of the pull, reached where the flow begins.
+    """
+
+    previous: FloatArray
+    weights: FloatArray
+    max_gain: float
+
+
 class Tokenizer(Protocol):
     """Text to ids and back. Ids of pieces that are no text (control, unused) are known by name."""
 

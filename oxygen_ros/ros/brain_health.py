@@ -11,6 +11,7 @@ from oxygen_ros.clock import Clock
 from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, status, worst
 from oxygen_ros.ros.sensors import QosWatch
 from oxygen_ros.runtime.mailbox import Mailbox
+from oxygen_ros.runtime.rtc import ChunkGuide
 from oxygen_ros.types import CycleReport, CycleStatus
 
 _PAGE_BYTES = 4096
@@ -25,8 +26,17 @@ _LEVELS = {
 class BrainHealth:
     """Keeps the newest report and sums since the last time it was asked."""
 
-    def __init__(self, name: str, brain: Brain, mailbox: Mailbox, watch: QosWatch, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        brain: Brain,
+        mailbox: Mailbox,
+        watch: QosWatch,
+        clock: Clock,
+        guide: ChunkGuide | None = None,
+    ) -> None:
         self._name = name
+        self._guide = guide
         self._brain = brain
         self._mailbox = mailbox
         self._watch = watch
@@ -72,6 +82,8 @@ class BrainHealth:
             "kv_bytes": report.memory.kv_bytes,
             "resident_mb": resident_mb(),
         }
+        if self._guide is not None:
+            values |= {"delay_actions": self._guide.delay, "delay_clamped": self._guide.num_clamped}
         values |= {f"refused_{kind}": count for kind, count in sorted(report.refusals.items())}
         return status(name, worst((_LEVELS[report.status], WARN if is_missing else OK)), message, values)
 

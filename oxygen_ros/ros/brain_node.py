@@ -27,6 +27,7 @@ from oxygen_ros.ros.conversions import to_report_message
 from oxygen_ros.ros.joint_check import JointCheck
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.ros.node_clock import NodeClock
+from oxygen_ros.ros.recorder import RecordedDesk, RecordedMailbox, Recorder, halt_line
 from oxygen_ros.ros.sensors import SensorInputs
 from oxygen_ros.ros.text_desk import TextDesk
 from oxygen_ros.ros.text_outlet import TextOutlet
@@ -34,6 +35,8 @@ from oxygen_ros.runtime.control_cycle import ControlCycle, Numbering
 from oxygen_ros.runtime.control_thread import ControlThread
 from oxygen_ros.runtime.mailbox import Mailbox
 from oxygen_ros.runtime.pictures import MessageReader
+from oxygen_ros.runtime.ports import TextSink
+from oxygen_ros.runtime.question_desk import QuestionDesk
 from oxygen_ros.runtime.readiness import MailboxRules
 from oxygen_ros.runtime.throttle import Throttle
 from oxygen_ros.types import CycleReport, CycleStatus
@@ -53,6 +56,7 @@ class Parts:
     health: BrainHealth
     cycle: ControlCycle
     report: Publisher
+    recorder: Recorder | None
 
 
 class OxygenNode(ManagedNode):
@@ -97,37 +101,42 @@ class OxygenNode(ManagedNode):
             self.get_logger().warning("This is a stand-in: no model is behind its actions and texts.")
         for role in config.robot.camera_roles:
             log(f"Camera {role}: {config.robot.cameras[role].topic} -> slot {config.robot.slot_of(role)}")
-        mailbox = self._make_mailbox(config)
+        recorder = Recorder(self, config) if config.record else None
+        mailbox = self._make_mailbox(config, recorder)
         actions = ActionOutlet(self, config, mailbox.positions)
-        texts = TextOutlet(self, config)
+        texts: TextSink = TextOutlet(self, config)
+        texts = recorder.texts(texts) if recorder else texts
         sensors = SensorInputs(self, config, mailbox)
-        TextDesk(self, config, brain.engine, brain.tasks, texts.publish_text)
+        TextDesk(self, config, self._make_desk(config, brain, texts, recorder))
         self.create_service(Trigger, config.topics.reset, self._on_reset)
+        guide = brain.guide(mailbox.num_played)
         cycle = brain.cycle(
             source=mailbox,
-            actions=actions,
+            actions=recorder.actions(actions) if recorder else actions,
             texts=texts,
-            reports=self,
+            reports=recorder.reports(self) if recorder else self,
             clock=self.steady,
             numbering=self._numbering,
+            guide=guide,
         )
         name = self.get_fully_qualified_name().strip("/")
         self._parts = Parts(
             brain=brain,
             mailbox=mailbox,
             actions=actions,
-            health=BrainHealth(name, brain, mailbox, sensors.watch, self.steady),
+            health=BrainHealth(name, brain, mailbox, sensors.watch, self.steady, guide),
             cycle=cycle,
             report=self.create_lifecycle_publisher(
                 CycleReportMessage, config.topics.cycle_report, qos.stream(50)
             ),
+            recorder=recorder,
         )
 
     def start(self) -> None:
         """Open the gate and begin to run cycles."""
         parts = self._must_have_parts()
         self._num_failures = 0
-        self._thread = ControlThread(parts.cycle.run, self._on_thread_error)
+        self._thread = ControlThread(self._run_cycle, self._on_thread_error)
         self._thread.start()
         parts.actions.open()
         period_s = parts.cycle.settings.period_ns / 1e9
@@ -143,7 +152,7 @@ class OxygenNode(ManagedNode):
             return
         parts = self._must_have_parts()
         parts.actions.shut()
-        if not self._thread.stop(lambda: parts.cycle.halt(reason), CYCLE_ENDS_WITHIN_S):
+        if not self._thread.stop(lambda: self._halt(parts, reason), CYCLE_ENDS_WITHIN_S):
             self.get_logger().warning("the last cycle has not ended yet; none of its actions gets out")
         self._thread = None
 
@@ -151,6 +160,8 @@ class OxygenNode(ManagedNode):
         """Let go of the model."""
         if self._parts is not None:
             self._last_observation_id = self._parts.mailbox.last_id
+            if self._parts.recorder is not None:
+                self._parts.recorder.close()
         self._parts = None
 
     def on_clock_jump(self, description: str) -> None:
@@ -185,7 +196,35 @@ class OxygenNode(ManagedNode):
         if self._num_failures == MAX_FAILURES:
             self.in_executor(lambda: self.fail(f"{MAX_FAILURES} cycles in a row failed: {report.reason}"))
 
-    def _make_mailbox(self, config: OxygenConfig) -> Mailbox:
+    def _run_cycle(self, due_ns: int) -> None:
+        """One cycle. Control thread."""
+        parts = self._must_have_parts()
+        if parts.recorder is not None:
+            parts.recorder.begin_cycle(self._numbering.cycle_id + 1, due_ns)
+        parts.cycle.run(due_ns)
+
+    @staticmethod
+    def _halt(parts: Parts, reason: str) -> None:
+        """End texts, withdraw chunks. Control thread, or while it stands still."""
+        if parts.recorder is not None:
+            parts.recorder.line(halt_line(reason))
+        parts.cycle.halt(reason)
+
+    def _make_desk(
+        self, config: OxygenConfig, brain: Brain, texts: TextSink, recorder: Recorder | None
+    ) -> QuestionDesk:
+        parts = (
+            config,
+            brain.engine,
+            brain.tasks,
+            self.refusals,
+            self.steady,
+            texts.publish_text,
+            lambda: self.is_active,
+        )
+        return RecordedDesk(recorder, *parts) if recorder else QuestionDesk(*parts)
+
+    def _make_mailbox(self, config: OxygenConfig, recorder: Recorder | None) -> Mailbox:
         fallback, why = bridge_reader()
         if fallback is None:
             self.get_logger().debug(f"without cv_bridge ({why})")
@@ -193,7 +232,7 @@ class OxygenNode(ManagedNode):
         for role in config.robot.camera_roles:
             if override := cameras[role].encoding_override:
                 self.get_logger().info(f"Camera {role}: every picture is read as {override}")
-        mailbox = Mailbox(
+        parts = (
             MailboxRules.of(config.robot),
             MessageReader(cameras, fallback),
             NodeClock(self, self.steady),
@@ -202,6 +241,7 @@ class OxygenNode(ManagedNode):
             self.get_logger().warning,
             self._last_observation_id,
         )
+        mailbox = RecordedMailbox(recorder, config, *parts) if recorder else Mailbox(*parts)
         mailbox.put_instruction(config.instruction.strip())
         return mailbox
 
@@ -226,7 +266,7 @@ class OxygenNode(ManagedNode):
         parts.mailbox.reset()
         parts.actions.bar(parts.mailbox.last_id)
         if self._thread is not None:
-            self._thread.do(lambda: parts.cycle.halt(reason))
+            self._thread.do(lambda: self._halt(parts, reason))
 
     def _on_thread_error(self, error: Exception) -> None:
         self.in_executor(lambda: self.fail(f"control thread: {type(error).__name__}: {error}"))

@@ -16,8 +16,8 @@ from oxygen_ros.clock import Clock, SteadyClock
 from oxygen_ros.errors import ConfigError, ContractError, RunnerError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.kv.memory import KVMemory
-from oxygen_ros.models.family import PrefixInputs, PrefixState, VLAModel
-from oxygen_ros.models.protocol import ModelInputs, ModelSpec
+from oxygen_ros.models.family import PrefixInputs, PrefixState, TensorGuidance, VLAModel
+from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec
 from oxygen_ros.models.sampling import choose_tokens, plan_draws
 from oxygen_ros.models.text_batch import TextPlanner, TextSegment
 from oxygen_ros.runners.contract import check_inputs, check_rows
@@ -111,7 +111,9 @@ class EagerRunner:
         return state.num_tokens
 
     @torch.inference_mode()
-    def sample_actions(self, prefix_slot: int, expert: str, seed: int) -> FloatArray:
+    def sample_actions(
+        self, prefix_slot: int, expert: str, seed: int, guidance: Guidance | None = None
+    ) -> FloatArray:
         """One chunk, float32 [horizon, action_dim] in model space; its noise depends on ``seed`` alone."""
         experts = {entry.name: entry for entry in self.spec.experts}
         if expert not in experts:
@@ -122,7 +124,8 @@ class EagerRunner:
         noise = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
         state, kv = self._prefixes[prefix_slot], self.memory.prefix(prefix_slot)
         with _failures_named("sampling actions"):
-            actions = self._model.sample_actions(expert, state, kv, noise.to(self._model.device)).cpu()
+            pull = self._pull(guidance, shape)
+            actions = self._model.sample_actions(expert, state, kv, noise.to(self._model.device), pull).cpu()
         if not torch.isfinite(actions).all():
             self._spoilt_prefixes.add(prefix_slot)
             raise RunnerError("actions_not_finite", f"actions of expert {expert!r} are not finite")
@@ -166,6 +169,16 @@ class EagerRunner:
                 self._spoilt_rows.add(row.row)
                 self._spoilt_prefixes.add(row.prefix_slot)
         return written
+
+    def _pull(self, guidance: Guidance | None, shape: tuple[int, int]) -> TensorGuidance | None:
+        if guidance is None:
+            return None
+        if guidance.previous.shape != shape or guidance.weights.shape != shape[:1]:
+            got = f"{guidance.previous.shape} with {guidance.weights.shape} weights"
+            raise ContractError("guidance", f"guidance has shape {got}, the expert's chunks have {shape}")
+        previous, weights = torch.from_numpy(guidance.previous), torch.from_numpy(guidance.weights)[:, None]
+        device = self._model.device
+        return TensorGuidance(previous.to(device), weights.to(device), guidance.max_gain)
 
     def _check_slot(self, prefix_slot: int) -> None:
         if not 0 <= prefix_slot < self._layout.num_prefixes:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oxygen_ros.clock import Clock
 from oxygen_ros.errors import IntegrityError, RunnerError
 from oxygen_ros.kv.layout import KVLayout
-from oxygen_ros.models.protocol import ModelInputs, ModelSpec, Tokenizer
+from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec, Tokenizer
 from oxygen_ros.runners.protocol import BatchRow, WarmUp
 from oxygen_ros.types import FloatArray
 
@@ -141,13 +141,19 @@ class FakeRunner:
         self._slots[prefix_slot] = _Slot(inputs, num_tokens)
         return num_tokens
 
-    def sample_actions(self, prefix_slot: int, expert: str, seed: int) -> FloatArray:
-        """A smooth way from the state to a goal; see ``made_up_actions``."""
+    def sample_actions(
+        self, prefix_slot: int, expert: str, seed: int, guidance: Guidance | None = None
+    ) -> FloatArray:
+        """A smooth way from the state to a goal; see ``made_up_actions``. Guided rows are mixed by weight."""
         self._note(FakeCall("sample_actions", self._held(prefix_slot).observation_id, prefix_slot, expert))
         self._spend("sample_actions", self._costs.act_ns)
         shapes = {e.name: (e.horizon, e.action_dim) for e in self.spec.experts}
         self._must(expert in shapes, f"expert '{expert}' of {sorted(shapes)}")
-        return made_up_actions(self._held(prefix_slot), expert, seed, shapes[expert])
+        actions = made_up_actions(self._held(prefix_slot), expert, seed, shapes[expert])
+        if guidance is None:
+            return actions
+        self._must(guidance.previous.shape == actions.shape, "shape of the guidance")
+        return actions + guidance.weights[:, None] * (guidance.previous - actions)
 
     def decode_step(self, rows: Sequence[BatchRow]) -> None:
         """The next scripted token for every row."""

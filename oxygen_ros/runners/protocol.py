@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from oxygen_ros.kv.layout import KVLayout
-from oxygen_ros.models.protocol import ModelInputs, ModelSpec
+from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec
 from oxygen_ros.types import FloatArray, SamplingParams
 
 
@@ -99,10 +99,12 @@ class ModelRunner(Protocol):
         """
         ...
 
-    def sample_actions(self, prefix_slot: int, expert: str, seed: int) -> FloatArray:
+    def sample_actions(
+        self, prefix_slot: int, expert: str, seed: int, guidance: Guidance | None = None
+    ) -> FloatArray:
         """One chunk, float32 [horizon, action_dim] in model space, finite, owned by the caller.
 
-        The prefix is read in place and unchanged: the same (prefix, seed) gives the same bits.
+        The prefix is read in place and unchanged: the same (prefix, seed, guidance) gives the same bits.
         """
         ...
 

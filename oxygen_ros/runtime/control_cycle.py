@@ -18,7 +18,14 @@ from oxygen_ros.engine.tasks import TextTasks
 from oxygen_ros.errors import ConfigError, ContractError, RunnerError
 from oxygen_ros.models.protocol import Processor
 from oxygen_ros.runtime.cycle_notes import CycleNotes
-from oxygen_ros.runtime.ports import ActionSink, NotReady, ObservationSource, ReportSink, TextSink
+from oxygen_ros.runtime.ports import (
+    ActionGuide,
+    ActionSink,
+    NotReady,
+    ObservationSource,
+    ReportSink,
+    TextSink,
+)
 from oxygen_ros.types import ActionChunk, CycleReport, CycleStatus, FloatArray, Observation
 
 
@@ -67,6 +74,7 @@ class ControlCycle:
         settings: CycleSettings,
         tasks: TextTasks | None = None,
         numbering: Numbering | None = None,
+        guide: ActionGuide | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -90,6 +98,7 @@ class ControlCycle:
         self.settings = settings
         self._tasks = tasks or TextTasks()
         self._numbers = numbering or Numbering()
+        self._guide = guide
         self._num_acted = 0
         self._num_late = 0
         self._refused: Counter[str] = Counter()
@@ -166,13 +175,17 @@ class ControlCycle:
         assert notes.observation is not None
         for index, expert in enumerate(self._engine.spec.experts):
             with notes.section("act"):
-                actions = self._engine.act(expert.name, self._noise_seed(notes.observation, index))
+                guidance = self._guide.guidance(expert.name, notes.observation) if self._guide else None
+                seed = self._noise_seed(notes.observation, index)
+                actions = self._engine.act(expert.name, seed, guidance)
             with notes.section("publish"):
                 finished = self._processor.finish(expert.name, actions, notes.observation)
                 if not np.isfinite(finished).all():
                     raise RunnerError("actions_not_finite", f"'{expert.name}', in the robot's units")
                 joints = self._processor.joint_names(expert.name)
                 self._publish_chunk(expert.name, joints, finished, notes.observation, notes.elapsed_ns())
+                if self._guide:
+                    self._guide.made(expert.name, notes.observation, actions)
             notes.action_latency_ns = notes.action_latency_ns or notes.elapsed_ns()
         notes.status = CycleStatus.ACTED
         self._num_acted += 1
@@ -205,6 +218,8 @@ class ControlCycle:
 
     def _withdraw_chunks(self, seen: Observation | None) -> None:
         """A chunk without rows and without an expert: the player drops all it has and holds."""
+        if self._guide:
+            self._guide.forget()
         self._publish_chunk("", (), np.zeros((0, 0), np.float32), seen, 0)
 
     def _publish_texts(self) -> int:

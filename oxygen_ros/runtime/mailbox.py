@@ -181,8 +181,13 @@ class Mailbox:
             images=MappingProxyType(images),
             state=self._joints.state(joints),
             instruction=self._instruction,
-            actions_played=self._fresh_count(now),
+            actions_played=self.num_played(),
         )
+
+    def num_played(self) -> int:
+        """The player's count of played actions as last heard; 0 if it has not been heard lately."""
+        count, heard_ns = self._played
+        return count if self._clock.now_ns() - heard_ns <= PLAYER_FRESH_NS else 0
 
     def refusals(self) -> dict[str, int]:
         """Inputs refused since the start, by kind."""
@@ -196,10 +201,6 @@ class Mailbox:
         """Messages per second by stream name."""
         now_ns = self._clock.now_ns()
         return {name: watch.rate_hz(now_ns) for name, watch in self._watches.items()}
-
-    def _fresh_count(self, now: Instant) -> int:
-        count, heard_ns = self._played
-        return count if now.steady_ns - heard_ns <= PLAYER_FRESH_NS else 0
 
     def _usable_pictures(self, now: Instant) -> tuple[dict[str, Sample], list[Trouble]]:
         """Samples of the cameras that can be used now, and what is wrong with the required others."""

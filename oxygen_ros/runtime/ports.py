@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from oxygen_ros.types import ActionChunk, CycleReport, CycleStatus, Observation, TextDelta
+from oxygen_ros.models.protocol import Guidance
+from oxygen_ros.types import ActionChunk, CycleReport, CycleStatus, FloatArray, Observation, TextDelta
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,22 @@ class ObservationSource(Protocol):
 
     def refusals(self) -> dict[str, int]:
         """Inputs refused since the start, by kind."""
+        ...
+
+
+class ActionGuide(Protocol):
+    """Says what pulls the next chunk, from the chunks before. Control thread."""
+
+    def guidance(self, expert: str, observation: Observation) -> Guidance | None:
+        """What pulls the chunk that ``expert`` makes of ``observation``; None for no pull."""
+        ...
+
+    def made(self, expert: str, observation: Observation, actions: FloatArray) -> None:
+        """Take note of a chunk, in model space, that has been published."""
+        ...
+
+    def forget(self) -> None:
+        """All chunks have been withdrawn."""
         ...
 
 

@@ -9,13 +9,14 @@ import torch
 from lerobot_cases import FRAMES, PI05_CASES, Frame, checkpoint_folder
 
 from oxygen_ros.kv.memory import KVMemory
-from oxygen_ros.models.family import PrefixInputs
+from oxygen_ros.models.family import PrefixInputs, TensorGuidance
 from oxygen_ros.models.flow_matching import TimeGrid, integrate, step_times
 from oxygen_ros.models.pi05.config_source import config_from_shapes
 from oxygen_ros.models.pi05.expert import modulations
 from oxygen_ros.models.pi05.model import Pi05Model
 from oxygen_ros.models.pi05.weights import build_weights
 from oxygen_ros.models.tensor_source import SafetensorsSource
+from oxygen_ros.runtime.rtc import Schedule, guidance_weights
 from oxygen_ros.tools.compare_golden import compare
 
 GOLDEN = Path(__file__).parents[1] / "resources" / "golden" / "pi05"
@@ -111,3 +112,19 @@ def test_golden_lerobot_every_velocity_and_step_agrees(run):
     assert_close(actions, run.stages["actions_padded"][0])
     sampled = run.model.sample_actions("default", state, run.kv, run.stages["noise"][0])
     assert torch.equal(sampled, actions)
+
+
+@pytest.mark.parametrize("schedule", list(Schedule), ids=lambda schedule: schedule.value)
+def test_golden_lerobot_guided_actions_agree(run, schedule):
+    """Recorded with a delay of 4, a window of 10 and a gain of 10, on the noise of the plain chunk."""
+    stages, noise = run.stages, run.stages["noise"][0]
+    name = schedule.value.upper()
+    left = stages["rtc_prev_chunk_left_over"]
+    weights = guidance_weights(4, 10, len(left), len(noise), schedule)
+    assert_close(torch.from_numpy(weights), stages[f"rtc_weights_{name}_d4_h10"])
+    previous = torch.zeros_like(noise)  # as LeRobot pads: rows without weight, columns without a joint
+    previous[: len(left), : left.shape[1]] = left
+    guidance = TensorGuidance(previous, torch.from_numpy(weights)[:, None], 10.0)
+    state = run.model.prefill(run.inputs, run.kv)
+    actions = run.model.sample_actions("default", state, run.kv, noise, guidance)
+    assert_close(actions[:, : left.shape[1]], stages[f"rtc_actions_{name}_d4_h10"][0])

@@ -263,3 +263,27 @@ def test_two_experts_are_played_together():
         assert all(len(c.data) == 4 for c in b.got("joint_command"))
         last = np.array(b.got("joint_command")[-1].data)
         assert np.count_nonzero(last) == 4, "both halves move"
+
+
+def test_rtc_chunks_begin_with_what_is_still_played_of_the_last_one():
+    slow = {"player.mode": "rtc", "player.rtc_execution_horizon": 8, "runner.fake.act_ms": 130.0}
+    with bench(**slow) as b:
+        b.brain()
+        b.player()
+
+        def seams() -> list[tuple[ActionChunk, ActionChunk]]:
+            """Pairs of chunks of which the second was made while the first was played."""
+            chunks = [c for c in b.got("action_chunk") if c.horizon]
+            return [
+                (one, two)
+                for one, two in itertools.pairwise(chunks)
+                if 0 < one.actions_played < two.actions_played < one.actions_played + 16
+            ]
+
+        b.until(lambda: len(seams()) > 5, "seams")
+        for one, two in seams()[1:]:
+            first, second = (np.reshape(c.actions, (16, 3)) for c in (one, two))
+            row = two.actions_played - one.actions_played
+            np.testing.assert_allclose(second[0], first[row], atol=1e-6)
+        health = b.until(lambda: b.health("oxygen_node: cycle"), "health")
+        assert {v.key: v.value for v in health.values}["delay_actions"] in {"2", "3", "4", "5", "6"}

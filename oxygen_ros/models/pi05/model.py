@@ -10,8 +10,8 @@ from torch import Tensor
 
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.kv.memory import KVMemory, PrefixKV
-from oxygen_ros.models.family import PrefixInputs, PrefixState
-from oxygen_ros.models.flow_matching import integrate, step_times
+from oxygen_ros.models.family import PrefixInputs, PrefixState, TensorGuidance
+from oxygen_ros.models.flow_matching import guided, integrate, step_times
 from oxygen_ros.models.pi05 import backbone
 from oxygen_ros.models.pi05.config import ExpertConfig, Pi05Config
 from oxygen_ros.models.pi05.expert import denoise_step, modulations
@@ -177,14 +177,26 @@ class Pi05Model:
         modulation = self._modulations[expert][0]
         write_state_token(weights, weights.pi0, self.config, config, state, modulation, rope, kv, num_tokens)
 
-    def sample_actions(self, expert: str, state: PrefixState, kv: PrefixKV, noise: Tensor) -> Tensor:
+    def sample_actions(
+        self,
+        expert: str,
+        state: PrefixState,
+        kv: PrefixKV,
+        noise: Tensor,
+        guidance: TensorGuidance | None = None,
+    ) -> Tensor:
         """Actions float32 [horizon, action_dim] from ``noise``; valid prefix tokens are not changed."""
         self.write_state(expert, state.action_context, kv, state.num_tokens)
 
         def velocity(x_t: Tensor, step: int) -> Tensor:
             return self.step_velocity(expert, x_t, step, kv, state.num_tokens)
 
-        return integrate(noise, self.config.num_denoise_steps, velocity)
+        num_steps = self.config.num_denoise_steps
+        if guidance is None:
+            return integrate(noise, num_steps, velocity)
+        times = step_times(num_steps, self.config.time_grid)
+        pulled = guided(velocity, times, guidance.previous, guidance.weights, guidance.max_gain)
+        return integrate(noise, num_steps, pulled)
 
     def text_step(self, token_ids: Tensor, batch: TextBatch, memory: KVMemory) -> Tensor:
         """Append the batch's tokens to their rows; hidden rows [num_segments, W] of the last ones."""

@@ -36,6 +36,18 @@ class Brain:
     tasks: TextTasks
     warm_up: WarmUp
 
+    def model_faults(self) -> tuple[str, ...]:
+        """What is wrong with how the model runs, one sentence each; it runs all the same."""
+        faults = []
+        asked, there = self.config.runner.dtype, self.warm_up.dtype
+        if asked != there:
+            faults.append(f"precision not as asked: runner.dtype is {asked}, the model runs in {there}")
+        if num := self.model.runner.num_compilations:
+            faults.append(
+                f"{num} compilations after warm-up: a shape was not warmed up, each one stalls a cycle"
+            )
+        return tuple(faults)
+
     def cycle(
         self,
         *,
@@ -124,7 +136,9 @@ def build_brain(
     if steps is not None:
         settings = replace(settings, steps=steps)
     engine = Engine(model.runner, model.tokenizer, clock, settings)
-    return Brain(config, model, engine, text_tasks(config), engine.warm_up())
+    brain = Brain(config, model, engine, text_tasks(config), engine.warm_up())
+    warnings = (*model.warnings, *brain.model_faults())
+    return replace(brain, model=replace(model, warnings=warnings))
 
 
 def engine_settings(config: OxygenConfig) -> EngineSettings:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from oxygen_ros.clock import Clock
 from oxygen_ros.config import FakeConfig
-from oxygen_ros.engine.budget import CycleBudget, FixedSteps
 from oxygen_ros.errors import ConfigError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec
@@ -129,17 +128,6 @@ class RecordedCosts:
         return source.decode_ns // max(1, source.decode_steps)
 
 
-@dataclass(frozen=True)
-class RecordedSteps(FixedSteps):
-    """As many decode steps in each cycle as the recorded one had, for a run that is to be reproduced."""
-
-    by_cycle: Mapping[int, int] = field(default_factory=dict)
-
-    def allows(self, num_done: int, cost_ns: int, budget: CycleBudget, now_ns: int) -> bool:
-        """True if the recorded cycle had one more step."""
-        return num_done < self.by_cycle.get(budget.cycle_id, 0)
-
-
 class TimedRunner:
     """A ModelRunner that lets each call of another one take its set time of the clock."""
 
@@ -157,6 +145,11 @@ class TimedRunner:
     def layout(self) -> KVLayout:
         """Shape of the KV memory."""
         return self._runner.layout
+
+    @property
+    def num_compilations(self) -> int:
+        """As the other one."""
+        return self._runner.num_compilations
 
     def warm_up(self) -> WarmUp:
         """Run every shape; the costs are the set ones."""

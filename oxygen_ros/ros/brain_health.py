@@ -103,14 +103,21 @@ class BrainHealth:
 
     def _model(self) -> DiagnosticStatus:
         warm = self._brain.warm_up
-        values: dict[str, object] = {"device": warm.device, "dtype": warm.dtype, "backend": warm.backend}
+        values: dict[str, object] = {
+            "device": warm.device,
+            "dtype": warm.dtype,
+            "dtype_asked": self._brain.config.runner.dtype,
+            "backend": warm.backend,
+            "compilations": self._brain.model.runner.num_compilations,
+        }
         values |= dict(self._brain.model.counts())
-        message = (
+        faults = self._brain.model_faults()
+        kind = (
             "stand-in: no model is behind the actions and texts"
             if self._brain.model.is_stand_in
             else "loaded"
         )
-        return status(f"{self._name}: model", OK, message, values)
+        return status(f"{self._name}: model", WARN if faults else OK, "; ".join(faults) or kind, values)
 
 
 def resident_mb() -> float:

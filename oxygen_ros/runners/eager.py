@@ -20,6 +20,7 @@ from oxygen_ros.models.family import PrefixInputs, PrefixState, TensorGuidance, 
 from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec
 from oxygen_ros.models.sampling import choose_tokens, plan_draws
 from oxygen_ros.models.text_batch import TextPlanner, TextSegment
+from oxygen_ros.runners.compilations import num_compiled_graphs
 from oxygen_ros.runners.contract import check_inputs, check_rows
 from oxygen_ros.runners.device import wait_for
 from oxygen_ros.runners.protocol import BatchRow, WarmUp
@@ -68,6 +69,7 @@ class EagerRunner:
         self._prefixes: dict[int, PrefixState] = {}
         self._newest = torch.zeros(layout.num_rows, dtype=torch.int64, device=model.device)
         self._unread: list[tuple[tuple[BatchRow, ...], Tensor]] = []
+        self._graphs_at_warm_up = num_compiled_graphs()
         self._spoilt_prefixes: set[int] = set()
         self._spoilt_rows: set[int] = set()
 
@@ -86,10 +88,16 @@ class EagerRunner:
         """The model it runs."""
         return self._model
 
+    @property
+    def num_compilations(self) -> int:
+        """Graphs that torch compiled in this process since ``warm_up``; direct calls need none."""
+        return num_compiled_graphs() - self._graphs_at_warm_up
+
     def warm_up(self) -> WarmUp:
         """Run every shape and measure it. Leaves no prefix and no unread token behind."""
         costs = measure_all(self, self._model, self._row_buckets, self._warm_up_runs, self._clock)
         self._prefixes.clear()
+        self._graphs_at_warm_up = num_compiled_graphs()
         return costs
 
     @torch.inference_mode()

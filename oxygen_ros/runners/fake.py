@@ -103,6 +103,7 @@ class FakeRunner:
         """
         self.spec = spec
         self.layout = layout
+        self.num_compilations = 0
         self._clock = clock
         self._tokenizer = tokenizer
         self._costs = costs or FakeCosts()

@@ -45,6 +45,7 @@ class BatchRow:
 class WarmUp:
     """Cost of each phase as measured before the first cycle, in nanoseconds of steady time.
 
+    ``dtype`` is the precision the runner really has, ``backend`` also says what its kernels make of it.
     ``decode_step_ns`` is by number of tokens fed: one per row, more where a row begins with its suffix
     prompt. One entry per bucket the runner declares.
     """
@@ -82,6 +83,11 @@ class ModelRunner(Protocol):
     @property
     def layout(self) -> KVLayout:
         """Shape of the KV memory the runner holds."""
+        ...
+
+    @property
+    def num_compilations(self) -> int:
+        """Shapes compiled, captured or built since ``warm_up``: 0, or a shape was forgotten there."""
         ...
 
     def warm_up(self) -> WarmUp:

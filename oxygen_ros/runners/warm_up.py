@@ -51,7 +51,7 @@ def measure_all(
         runner.read_tokens()
     return WarmUp(
         device=describe(model.device),
-        dtype=layout.dtype,
+        dtype=str(model.dtype).removeprefix("torch."),
         backend=f"eager ({model.kernels})",
         prefill_ns=prefill_ns,
         act_ns=act_ns,

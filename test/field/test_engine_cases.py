@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from fakes import COSTS, MS, SETTINGS, CycleBench, EngineBench, Source, layout, observation, request
 
+from oxygen_ros.assembly import build_brain
+from oxygen_ros.clock import SimClock
+from oxygen_ros.config import load_config
 from oxygen_ros.engine.budget import FixedSteps
 from oxygen_ros.engine.settings import EngineSettings
 from oxygen_ros.errors import ConfigError
@@ -191,6 +194,31 @@ def test_b45_chunk_is_a_copy_even_of_a_runner_that_reuses_its_output_buffer():
     assert not np.array_equal(first, second)
     assert not np.shares_memory(first, second)
     assert not np.shares_memory(first, buffer)
+
+
+def test_b47_precision_that_is_not_as_asked_is_a_warning_and_a_field():
+    def in_float32(model):
+        runner = model.runner
+        warm_up = runner.warm_up
+        runner.warm_up = lambda: replace(warm_up(), dtype="float32")
+        return model
+
+    config = load_config(
+        preset="libero", overrides={"runner.kind": "fake", "runner.dtype": "bfloat16"}
+    ).config
+    brain = build_brain(config, SimClock(), adapt=in_float32)
+    wanted = "precision not as asked: runner.dtype is bfloat16, the model runs in float32"
+    assert brain.model_faults() == (wanted,)
+    assert wanted in brain.model.warnings  # these are logged at configure
+    assert build_brain(config, SimClock()).model_faults() == ()
+
+
+def test_b43_compilations_after_warm_up_are_a_fault_with_their_number():
+    config = load_config(preset="libero", overrides={"runner.kind": "fake"}).config
+    brain = build_brain(config, SimClock())
+    assert brain.model_faults() == ()
+    brain.model.runner.num_compilations = 3
+    assert brain.model_faults()[0].startswith("3 compilations after warm-up")
 
 
 def test_b51_memory_is_said_in_numbers_and_too_many_requests_are_refused_with_numbers():

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 import tiny_pi05
+import torch
 from fakes import budget, request
 
 from oxygen_ros.clock import SimClock
@@ -13,7 +14,8 @@ from oxygen_ros.engine.budget import FixedSteps
 from oxygen_ros.engine.engine import Engine
 from oxygen_ros.engine.settings import EngineSettings
 from oxygen_ros.errors import ContractError, RunnerError
-from oxygen_ros.types import FinishReason
+from oxygen_ros.runners.protocol import BatchRow
+from oxygen_ros.types import FinishReason, SamplingParams
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -67,6 +69,39 @@ def test_b41_resident_memory_stands_still_over_500_frames_with_text():
     assert runner.memory.num_bytes == engine.memory().kv_bytes
     assert tensors == [tensor.data_ptr() for tensor in (runner.memory.prefix_k, runner.memory.row_k)]
     assert (resident[500] - resident[50]) / 450 < 20_000
+
+
+@torch.inference_mode()
+def decode_once(runner, num_rows, length, num_tokens):
+    """One step of so many rows that have written so much."""
+    rows = [BatchRow(row, 0, num_tokens, length - 1, (), length, SamplingParams()) for row in range(num_rows)]
+    runner.decode_step(rows)
+    runner.read_tokens()
+
+
+def test_b43_no_compilation_after_warm_up_for_any_batch_and_length():
+    runner = tiny_pi05.runner(num_rows=8)
+    runner.warm_up()
+    num_tokens = runner.prefill(tiny_pi05.inputs(1), 0)
+    for num_rows in range(1, 9):
+        for length in range(1, 65):
+            decode_once(runner, num_rows, length, num_tokens)
+    assert runner.num_compilations == 0
+
+
+def test_b43_counter_sees_a_shape_that_warm_up_forgot(monkeypatch):
+    """The counter is a real one: here is a model that compiles its head for each number of rows."""
+    runner = tiny_pi05.runner(num_rows=4)
+    compiled = torch.compile(runner.model.logits, backend="eager", dynamic=False)
+    monkeypatch.setattr(runner.model, "logits", compiled)
+    runner._row_buckets = (1, 2)
+    runner.warm_up()
+    num_tokens = runner.prefill(tiny_pi05.inputs(1), 0)
+    for num_rows in (1, 2, 4):
+        decode_once(runner, num_rows, 5, num_tokens)
+    assert runner.num_compilations == 0
+    decode_once(runner, 3, 5, num_tokens)
+    assert runner.num_compilations == 1
 
 
 def test_b44_every_shape_that_is_let_in_runs_and_the_one_above_is_refused():

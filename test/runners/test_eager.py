@@ -7,6 +7,8 @@ import pytest
 import torch
 from pi05_models import EXPERT, NaiveBackbone, config, inputs, model, with_kv_heads
 
+from oxygen_ros.config.field import PARAMETER_KEY
+from oxygen_ros.config.kv import KVConfig
 from oxygen_ros.errors import ConfigError, ContractError, RunnerError
 from oxygen_ros.models.pi05.config import AttentionMode, DtypePolicy
 from oxygen_ros.models.pi05.names import EMBEDDING, LM_HEAD, PROJECTOR
@@ -386,3 +388,11 @@ def test_bfloat16_runs_every_phase_close_to_float32():
     assert coarse.layout.dtype == "bfloat16"
     assert coarse.memory.num_bytes * 2 == precise.memory.num_bytes
     np.testing.assert_allclose(chunks[1], chunks[0], atol=0.1)
+
+
+def test_longest_row_that_the_configuration_allows_is_written_to_its_last_place():
+    capacity = KVConfig.__dataclass_fields__["row_capacity"].metadata[PARAMETER_KEY].maximum
+    run = runner(num_prefixes=1, num_rows=1, row_capacity=capacity)
+    num_tokens = run.prefill(inputs(1, 5), 0)
+    run.decode_step([BatchRow(0, 0, num_tokens, capacity - 1, (), capacity, SamplingParams())])
+    assert None not in run.read_tokens()[0]

@@ -23,8 +23,8 @@ from oxygen_ros.models.rope import RopeTable, make_rope_table
 from oxygen_ros.models.tensor_source import TensorSource
 from oxygen_ros.models.text_batch import TextBatch
 
-MAX_ROW_TOKENS = 1024
-"""Positions beyond the longest prefix that rotary tables cover: suffix prompt and written tokens."""
+MAX_ROW_TOKENS = 8192
+"""Positions beyond the longest prefix that the rotary table covers: the most that kv.row_capacity may be."""
 
 
 class Pi05Model:
@@ -41,8 +41,8 @@ class Pi05Model:
             expert.name: self._modulation_table(expert, weights) for expert in config.experts
         }
         self._time_rows = {expert.name: self._time_table(expert) for expert in config.experts}
-        self._rope = self._rope_table(config.rope_theta)
-        self._expert_rope = self._rope_table(config.expert_rope_theta)
+        self._rope = self._rope_table(config.rope_theta, MAX_ROW_TOKENS)
+        self._expert_rope = self._rope_table(config.expert_rope_theta, config.max_suffix_tokens)
         self.kernels = _kernel_names(weights)
 
     @staticmethod
@@ -72,8 +72,8 @@ class Pi05Model:
         times = step_times(self.config.num_denoise_steps, self.config.time_grid)
         return torch.from_numpy(times).to(self.device)
 
-    def _rope_table(self, theta: float) -> RopeTable:
-        num_positions = self.config.max_prefix_tokens + max(MAX_ROW_TOKENS, self.config.max_suffix_tokens)
+    def _rope_table(self, theta: float, num_beyond_prefix: int) -> RopeTable:
+        num_positions = self.config.max_prefix_tokens + num_beyond_prefix
         head_dim, rounding = self.config.vlm.head_dim, self.config.rope_frequency_dtype
         return make_rope_table(num_positions, head_dim, theta, self.dtype, self.device, rounding)
 

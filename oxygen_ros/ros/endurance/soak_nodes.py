@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 
 from rclpy.node import Node
@@ -213,22 +215,22 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     options = options_of(arguments)
-    stage = Stage(parameters("", options.rate) | {"runner.kind": "fake"}, options.preset, "soak_nodes")
-    try:
-        checkpoint = stage.folder / "tiny"
-        write_checkpoint(checkpoint, options.preset, options.seed)
-        stage.parameters = {
-            "preset": options.preset,
-            "device": "cpu",
-            **parameters(str(checkpoint), options.rate),
-        }
-        soak = Soak(options, stage)
-        soak.run()
-    except (OxygenError, TimeoutError) as fault:
-        print(fault, file=sys.stderr)
-        return 2
-    finally:
-        stage.close()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            checkpoint = Path(folder) / "tiny"
+            write_checkpoint(checkpoint, options.preset, options.seed)
+            stage = Stage(parameters(str(checkpoint), options.rate), options.preset, "soak_nodes")
+        except OxygenError as fault:
+            print(fault, file=sys.stderr)
+            return 2
+        try:
+            soak = Soak(options, stage)
+            soak.run()
+        except TimeoutError as fault:
+            print(fault, file=sys.stderr)
+            return 2
+        finally:
+            stage.close()
     for line in soak.faults:
         print(f"FAULT:   {line}")
     print("good" if not soak.faults else f"{len(soak.faults)} faults")

@@ -6,6 +6,7 @@ import torch
 
 from oxygen_ros.sim import grammar
 from oxygen_ros.sim.truth import ALL_TASKS
+from oxygen_ros.text.cleaner import clean
 from oxygen_ros.training.batches import Prompter, state_bins
 from oxygen_ros.training.checkpoint import read_model, write_checkpoint
 from oxygen_ros.training.dims import Dims
@@ -85,8 +86,8 @@ def test_texts_of_the_product_in_one_batch_equal_those_of_training(folder, pictu
         for index, prompt in enumerate(prompts):
             ids = torch.tensor([prompter.encode(prompt)])
             own = model.greedy_text(prefix, torch.tensor([0]), ids, 20, EOS_ID)[0].tolist()
-            # The product never shows a character that the token limit has cut.
-            assert written[f"r{index}"] == prompter.decode(own).rstrip("\ufffd")
+            # The product shows no control characters and no character that the token limit has cut.
+            assert written[f"r{index}"] == clean(prompter.decode(own))
 
 
 def test_velocity_of_several_samples_equals_each_alone(pictures):

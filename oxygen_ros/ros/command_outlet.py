@@ -55,7 +55,7 @@ class CommandOutlet:
         if self._output == "joint_state":
             self._publisher.publish(to_joint_state(names, values, self._node.now_ns()))
         elif len(names) == len(self._names):
-            self._publisher.publish(to_array_message(names, values))
+            self._publisher.publish(to_array_message(values))
         else:
             unknown = ", ".join(name for name in self._names if name not in names)
             self._node.refusals.add("incomplete_command", "joint_command", f"no value for {unknown}")

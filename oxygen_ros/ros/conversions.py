@@ -13,7 +13,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from numpy.typing import NDArray
 from sensor_msgs.msg import CompressedImage, Image, JointState
-from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension
+from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from oxygen_ros.errors import ContractError
@@ -100,12 +100,9 @@ def to_trajectory(
     return JointTrajectory(header=Header(stamp=to_time(stamp_ns)), joint_names=list(names), points=points)
 
 
-def to_array_message(names: Sequence[str], values: NDArray[np.float64]) -> Float64MultiArray:
-    """One command in the order of ``names``, for a forward command controller."""
-    message = Float64MultiArray(data=_doubles(values))
-    size = len(values)
-    message.layout.dim = [MultiArrayDimension(label=",".join(names), size=size, stride=size)]
-    return message
+def to_array_message(values: NDArray[np.float64]) -> Float64MultiArray:
+    """One command in the configured order of joints, for a forward command controller."""
+    return Float64MultiArray(data=_doubles(values))
 
 
 def to_joint_state(names: Sequence[str], values: NDArray[np.float64], stamp_ns: int) -> JointState:

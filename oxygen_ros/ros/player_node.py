@@ -1,18 +1,17 @@
 """The hand: plays action chunks at the action rate, within limits, and holds when none are left.
 
-A process of its own, so that nothing the brain does can delay a command. One thread, the executor's; the main
-thread waits for signals.
+A process of its own, so that nothing the brain does can delay a command. A thread ticks, the executor takes
+chunks, stop and reset; one lock between them.
 """
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.publisher import Publisher
-from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
@@ -27,7 +26,9 @@ from oxygen_ros.ros.conversions import from_chunk_message, to_player_state
 from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, status
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.ros.node_clock import NodeClock
-from oxygen_ros.ros.sensors import JointTopics, QosWatch
+from oxygen_ros.ros.polled_joints import PolledJoints
+from oxygen_ros.ros.sensors import QosWatch
+from oxygen_ros.ros.ticker import Ticker
 from oxygen_ros.runtime.playback import Mode, PlayerSettings, PlayerStatus
 from oxygen_ros.runtime.player import ChunkPlayer
 
@@ -44,6 +45,7 @@ class Parts:
     commands: CommandOutlet
     state: Publisher
     watch: QosWatch
+    joints: PolledJoints
 
 
 class ActionPlayer(ManagedNode):
@@ -52,7 +54,8 @@ class ActionPlayer(ManagedNode):
     def __init__(self, name: str = "action_player", **kwargs: Any) -> None:
         """See ``ManagedNode``."""
         self._parts: Parts | None = None
-        self._timer: Timer | None = None
+        self._ticker: Ticker | None = None
+        self._lock = threading.RLock()
         self._told: PlayerStatus | None = None
         self._told_ns = 0
         super().__init__(name, **kwargs)
@@ -68,13 +71,13 @@ class ActionPlayer(ManagedNode):
         self.create_subscription(ActionChunkMessage, topics.player_chunk, self._on_chunk, qos.newest(depth))
         self.create_subscription(Empty, topics.stop, self._on_stop, qos.newest())
         self.create_service(Trigger, topics.reset, self._on_reset)
-        JointTopics(self, config, watch, self._on_joints)
         self._parts = Parts(
             config=config,
             player=player,
             commands=CommandOutlet(self, config, player),
             state=self.create_lifecycle_publisher(PlayerState, topics.player_state, qos.newest(10)),
             watch=watch,
+            joints=PolledJoints(self, config, watch, self._on_joints),
         )
         if not config.enable_control:
             self.get_logger().warning("Dry run: nothing goes to the robot (enable_control is false).")
@@ -83,16 +86,14 @@ class ActionPlayer(ManagedNode):
         """Begin to tick."""
         parts = self._must_have_parts()
         self._told = None
-        period_s = parts.config.cycle.action_dt_ns / 1e9
-        group = MutuallyExclusiveCallbackGroup()
-        self._timer = self.create_timer(period_s, self._on_tick, callback_group=group)
+        self._ticker = Ticker(self, parts.config.cycle.action_dt_ns, self._on_tick)
 
     def stop(self, reason: str) -> None:
         """Hold, and tick no more."""
-        if self._timer is None:
+        if self._ticker is None:
             return
-        self.destroy_timer(self._timer)
-        self._timer = None
+        self._ticker.end()
+        self._ticker = None
         self._rest(reason)
 
     def tear_down(self) -> None:
@@ -131,22 +132,22 @@ class ActionPlayer(ManagedNode):
         return [status(f"{name}: player", level, message, values)]
 
     def _on_tick(self) -> None:
-        parts = self._must_have_parts()
-        missed_before = parts.player.status().ticks_missed
-        sent = parts.player.tick()
-        if sent is not None:
-            parts.commands.send(sent)
-        now = parts.player.status()
-        if now.mode is Mode.PLAYING and now.ticks_missed > missed_before and self._timer is not None:
-            self._timer.reset()  # a full period from here: the old phase would bring two actions too close
-        if now != self._told or self.steady.now_ns() - self._told_ns >= TELL_AFTER_NS:
-            self._tell(now)
+        with self._lock:
+            parts = self._must_have_parts()
+            parts.joints.poll()
+            if (sent := parts.player.tick()) is not None:
+                parts.commands.send(sent)
+            now = parts.player.status()
+            if now != self._told or self.steady.now_ns() - self._told_ns >= TELL_AFTER_NS:
+                self._tell(now)
 
     def _on_chunk(self, message: ActionChunkMessage) -> None:
         if not self.is_active:
             return
         try:
-            self._must_have_parts().player.offer(from_chunk_message(message))
+            chunk = from_chunk_message(message)
+            with self._lock:
+                self._must_have_parts().player.offer(chunk)
         except ContractError as error:
             self.refusals.add(error.code, "chunk", f"chunk {message.chunk_id}: {error.message}")
 
@@ -158,20 +159,24 @@ class ActionPlayer(ManagedNode):
 
     def _on_stop(self, _: Empty) -> None:
         self.get_logger().error("stop: holding until the reset service is called")
-        parts = self._must_have_parts()
-        parts.player.stop("stop topic")
+        with self._lock:
+            parts = self._must_have_parts()
+            parts.joints.poll()
+            parts.player.stop("stop topic")
         self.publish_diagnostics()
 
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        self._must_have_parts().player.reset()
+        with self._lock:
+            self._must_have_parts().player.reset()
         response.success, response.message = True, "waiting for a chunk"
         return response
 
     def _rest(self, reason: str) -> None:
-        parts = self._must_have_parts()
-        if (hold := parts.player.rest(reason)) is not None:
-            parts.commands.send(hold)
-        self._tell(parts.player.status())
+        with self._lock:
+            parts = self._must_have_parts()
+            if (hold := parts.player.rest(reason)) is not None:
+                parts.commands.send(hold)
+            self._tell(parts.player.status())
 
     def _tell(self, now: PlayerStatus) -> None:
         self._told, self._told_ns = now, self.steady.now_ns()

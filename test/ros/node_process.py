@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,17 @@ import yaml
 from oxygen_ros.clock import SteadyClock
 
 CLOCK = SteadyClock()
+END_WITHIN_S = 3.0
+
+
+def patience() -> float:
+    """How much longer things may take here: 1 on a machine with a free CPU, more where several share one."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def may_take_s(seconds: float) -> float:
+    """``seconds`` on a free machine, as seconds on this one."""
+    return seconds * patience()
 
 
 class NodeProcess:
@@ -45,7 +57,7 @@ class NodeProcess:
         """Libraries it has loaded: tells how far its start has come."""
         return Path(f"/proc/{self.process.pid}/maps").read_text()
 
-    def end(self, number: int = signal.SIGINT, limit_s: float = 20.0) -> tuple[int, float]:
+    def end(self, number: int = signal.SIGINT, limit_s: float = 120.0) -> tuple[int, float]:
         """Send a signal; exit code and seconds until the end."""
         begin_ns = CLOCK.now_ns()
         self.process.send_signal(number)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from node_process import may_take_s
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -161,7 +162,7 @@ class Bench:
 
     def until(self, condition: Callable[[], Any], what: str = "", limit_s: float = LIMIT_S) -> Any:
         """Spin, feeding inputs by ``feed`` unless that is None, until ``condition`` is true; its value."""
-        until_ns = self.steady.now_ns() + round(limit_s * 1e9)
+        until_ns = self.steady.now_ns() + round(may_take_s(limit_s) * 1e9)
         while not (value := condition()):
             if self.steady.now_ns() > until_ns:
                 raise AssertionError(f"did not happen in {limit_s:g} s: {what}\n{self.describe()}")

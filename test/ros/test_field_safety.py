@@ -94,7 +94,7 @@ def test_b28_stop_holds_within_a_tick_also_while_text_is_written():
 
 
 def test_b28_flood_of_cancels_is_counted_and_acting_goes_on():
-    with bench(text__max_calls_per_s=20.0, runner__fake__decode_step_ms=20.0) as b:
+    with bench(text__max_calls_per_s=2.0, runner__fake__decode_step_ms=20.0) as b:
         brain = b.brain()
         b.until(lambda: b.got("text_stream"), "a text")
         client = b.probe.create_client(CancelText, "oxygen_node/cancel_text")
@@ -125,6 +125,7 @@ def test_b34_reset_of_the_brain_leaves_no_action_of_the_old_task():
         b.probe.send("instruction", String(data="task B"))
         assert b.trigger("oxygen_node/reset").success
         chunks = b.got("action_chunk")
+        b.until(lambda: any(c.horizon == 0 for c in chunks), "the withdrawal")
         after = max(i for i, c in enumerate(chunks) if c.horizon == 0)
         b.until(lambda: len(chunks) > after + 4, "chunks of B")
         assert {c.instruction for c in chunks[after + 1 :] if c.horizon} <= {"task B"}

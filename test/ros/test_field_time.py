@@ -10,7 +10,7 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from node_process import NodeProcess
+from node_process import END_WITHIN_S, NodeProcess, may_take_s
 from ros_bench import SMALL, bench
 from rosgraph_msgs.msg import Clock
 
@@ -22,7 +22,7 @@ S = 1_000 * MS
 
 
 class Bag:
-    """Publishes /clock and good inputs stamped by it, in steps of 20 ms."""
+    """Publishes /clock and good inputs stamped by it, in steps of 50 ms."""
 
     def __init__(self, b, start_ns: int) -> None:
         self._b = b
@@ -30,7 +30,7 @@ class Bag:
         b.probe.add_sender("clock", Clock, "/clock", qos.newest(10))
 
     def __call__(self) -> None:
-        self.now_ns += 20 * MS
+        self.now_ns += 50 * MS
         self._b.probe.send("clock", Clock(clock=conversions.to_time(self.now_ns)))
         self._b.probe.send_picture(stamp_ns=self.now_ns)
         self._b.probe.send_joints(stamp_ns=self.now_ns)
@@ -47,7 +47,7 @@ def test_b68_simulated_time_without_a_clock_is_warned_about_and_ends_well(name):
             assert {v.key: v.value for v in state.values}["ros_time"] == "no /clock"
             code, seconds = node.end(signal.SIGINT)
             assert code == 0
-            assert seconds < 3.0
+            assert seconds < may_take_s(END_WITHIN_S)
             assert "Traceback" not in node.output
         finally:
             node.close()
@@ -118,7 +118,7 @@ def test_b80_idle_nodes_give_a_heartbeat_every_second():
 
         begin_ns = b.steady.now_ns()
         b.until(lambda: all(beats(name) >= 4 for name in names), "heartbeats")
-        assert (b.steady.now_ns() - begin_ns) / 1e9 < 8.0
+        assert (b.steady.now_ns() - begin_ns) / 1e9 < may_take_s(8.0)
 
 
 def test_loading_can_be_cancelled_and_done_again():

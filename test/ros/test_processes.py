@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from node_process import NodeProcess
+from node_process import END_WITHIN_S, NodeProcess, may_take_s
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_bench import JOINTS, SMALL, bench
 from std_msgs.msg import Float64MultiArray, String
@@ -19,8 +19,6 @@ from std_srvs.srv import Trigger
 
 from oxygen_ros.msg import CycleReport, PlayerState
 from oxygen_ros.ros import conversions, qos
-
-END_WITHIN_S = 3.0
 
 
 @contextlib.contextmanager
@@ -76,7 +74,7 @@ def test_another_process_receives_every_topic_with_ids_and_stamps_at_its_rate():
         for topic, period_s in (("state", 0.05), ("action_chunk", 0.2)):
             stamps = [_ns(m) / 1e9 for m in b.got(topic) if _ns(m)]
             gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)]
-            assert statistics.median(gaps) == pytest.approx(period_s, rel=0.5), topic
+            assert 0.5 * period_s < statistics.median(gaps) < may_take_s(1.5 * period_s), topic
 
         deltas = b.got("text_stream")
         observations = {c.observation_id for c in chunks}
@@ -88,7 +86,7 @@ def test_another_process_receives_every_topic_with_ids_and_stamps_at_its_rate():
         for node in nodes:
             code, seconds = node.end()
             assert code == 0, node.output
-            assert seconds < END_WITHIN_S
+            assert seconds < may_take_s(END_WITHIN_S)
             assert "Traceback" not in node.output
 
 
@@ -134,7 +132,7 @@ def test_b79_signal_at_any_moment_ends_a_node_without_a_traceback(name, moment, 
             lambda: MOMENTS[moment](b, node) or node.process.poll() is not None, f"{moment}\n{node.output}"
         )
         code, seconds = node.end(number)
-        assert seconds < END_WITHIN_S
+        assert seconds < may_take_s(END_WITHIN_S)
         assert "Traceback" not in node.output
         # Before the node has taken over, the signal ends the process itself: 130 or 143 in a shell.
         assert code == 0 or (moment in ("importing", "configuring") and code == -number), node.output

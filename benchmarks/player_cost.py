@@ -1,0 +1,126 @@
+"""What the action player costs, and how steadily it ticks.
+
+Usage: python -m benchmarks.player_cost [--seconds 20] [--rate 50]. The player of the humanoid preset (26
+joints on three topics at 200 Hz) in a process of its own gets chunks and joint states. Printed are its share
+of one CPU, by the kernel's accounts, and how far the time between two actions is off the period, by stamps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from oxygen_ros.clock import SteadyClock
+from oxygen_ros.config import OxygenConfig, QosConfig, load_config
+from oxygen_ros.msg import ActionChunk, PlayerState
+from oxygen_ros.ros import qos
+from oxygen_ros.ros.conversions import from_time, to_chunk_message, to_joint_state
+from oxygen_ros.types import ActionChunk as Chunk
+
+JOINT_HZ = 200.0
+HORIZON = 50
+EXECUTED = 10
+NAMESPACE = "/player_cost"
+
+
+class Feeder(Node):
+    """Is the brain and the robot, and notes when each action was played."""
+
+    def __init__(self, config: OxygenConfig) -> None:
+        super().__init__("feeder", namespace=NAMESPACE)
+        self.stamps_ns: list[int] = []
+        self._config = config
+        self._played = self._num_chunks = 0
+        robot = config.robot
+        self._chunks = self.create_publisher(ActionChunk, "oxygen_node/action_chunk", qos.newest(2))
+        self._joints = [
+            self.create_publisher(JointState, robot.joint_topics[name].topic, qos.sensor(QosConfig()))
+            for name in robot.joint_topic_names
+        ]
+        self.create_subscription(PlayerState, "action_player/state", self._on_state, qos.newest(50))
+        self.create_timer(EXECUTED / config.cycle.action_rate_hz, self._send_chunk)
+        self.create_timer(1 / JOINT_HZ, self._send_joints)
+
+    def _send_joints(self) -> None:
+        now_ns = self.get_clock().now().nanoseconds
+        shares = np.array_split(np.array(self._config.robot.joint_names, dtype=object), len(self._joints))
+        for publisher, names in zip(self._joints, shares, strict=True):
+            publisher.publish(to_joint_state(names, np.zeros(len(names)), now_ns))
+
+    def _send_chunk(self) -> None:
+        names = self._config.robot.command_joint_names
+        self._num_chunks += 1
+        wave = 0.1 * np.sin(0.05 * (self._played + np.arange(HORIZON)))
+        self._chunks.publish(
+            to_chunk_message(
+                Chunk(
+                    observation_id=self._num_chunks,
+                    stamp_ns=self.get_clock().now().nanoseconds,
+                    cycle_id=self._num_chunks,
+                    chunk_id=self._num_chunks,
+                    expert="default",
+                    instruction="wave",
+                    joint_names=names,
+                    actions=np.repeat(wave[:, None], len(names), axis=1).astype(np.float32),
+                    dt_ns=self._config.cycle.action_dt_ns,
+                    execute_horizon=EXECUTED,
+                    latency_ns=0,
+                    actions_played=self._played,
+                )
+            )
+        )
+
+    def _on_state(self, message: PlayerState) -> None:
+        if message.mode == PlayerState.MODE_PLAYING and message.actions_played > self._played:
+            self._played = message.actions_played
+            self.stamps_ns.append(from_time(message.header.stamp))
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has taken, all threads, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long is measured (default: 20)")
+    parser.add_argument("--rate", type=float, default=50.0, help="actions per second (default: 50)")
+    options = parser.parse_args()
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    given = {"preset": "humanoid", "cycle.action_rate_hz": options.rate, "enable_control": True}
+    words = [w for key, value in given.items() for w in ("-p", f"{key}:={str(value).lower()}")]
+    command = [sys.executable, "-m", "oxygen_ros.ros.action_player", "--ros-args", "-r", f"__ns:={NAMESPACE}"]
+    clock = SteadyClock()
+    with subprocess.Popen([*command, *words], stderr=subprocess.DEVNULL) as player:
+        rclpy.init()
+        feeder = Feeder(load_config(overrides=given).config)
+        while len(feeder.stamps_ns) < 2 * options.rate:
+            rclpy.spin_once(feeder, timeout_sec=0.1)
+        feeder.stamps_ns.clear()
+        begin_ns, begin_s = clock.now_ns(), cpu_seconds(player.pid)
+        while clock.now_ns() - begin_ns < options.seconds * 1e9:
+            rclpy.spin_once(feeder, timeout_sec=0.1)
+        share = (cpu_seconds(player.pid) - begin_s) / ((clock.now_ns() - begin_ns) / 1e9)
+        player.terminate()
+    errors = np.abs(np.diff(np.array(feeder.stamps_ns) / 1e6) - 1000 / options.rate)
+    spread = " / ".join(f"{v:.1f}" for v in (*np.percentile(errors, (50, 95, 99)), errors.max()))
+    print(
+        f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; {options.rate:g} Hz for {options.seconds:g} s"
+    )
+    print(f"share of one CPU: {share:.1%}")
+    print(f"actions seen: {len(feeder.stamps_ns)} of {options.seconds * options.rate:.0f}")
+    print(f"error of the time between two actions, p50 / p95 / p99 / max: {spread} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -84,6 +84,7 @@ class Suite:
         """
         self._settings = settings
         self._keep = keep
+        self._results: dict[str, Any] = {}
         self._progress = progress
         self._device = torch.device(settings.device)
         self._dtype: torch.dtype = getattr(torch, settings.dtype)
@@ -94,7 +95,7 @@ class Suite:
         Raises:
             UnequalError: if executors do not give the same; nothing was compared then.
         """
-        results: dict[str, Any] = {
+        results = self._results = {
             "schema": SCHEMA,
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "settings": self._settings,
@@ -189,6 +190,9 @@ class Suite:
             executors = EXECUTORS if name == "W1" else MAIN_EXECUTORS
             lab = self._w1 if name == "W1" else self._lab(workload)
             measured[name] = self._measured(lab, executors)
+            self._keep(
+                to_plain({**self._results, "workloads": measured, "load_average_at_end": load_average()})
+            )
         return measured
 
     def _sweep(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from oxygen_ros.engine.settings import TextRules
@@ -102,6 +103,7 @@ class Inbox:
 
     Holds at most ``max_size`` requests, and of one task at most half as many: a flood leaves room for others.
     It also knows which ids are alive, so that a caller learns at once whether a cancel hit anything.
+    ``gate`` is entered around every ``take``.
     """
 
     def __init__(self, max_size: int) -> None:
@@ -111,6 +113,7 @@ class Inbox:
         self._cancelled: list[str] = []
         self._alive: dict[str, str] = {}  # request_id -> task
         self._refusals: Counter[str] = Counter()
+        self.gate: AbstractContextManager[object] = nullcontext()
 
     def put(self, submission: Submission) -> Refusal | None:
         """Take in a submission; a refusal means that nothing was taken and nothing more will come of it."""
@@ -151,7 +154,7 @@ class Inbox:
 
     def take(self) -> tuple[list[Submission], list[str]]:
         """New submissions and the ids to be cancelled, both in order. Control thread."""
-        with self._lock:
+        with self.gate, self._lock:
             submissions, self._submissions = self._submissions, []
             cancelled, self._cancelled = self._cancelled, []
             return submissions, cancelled

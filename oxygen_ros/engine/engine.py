@@ -99,7 +99,7 @@ class Engine:
     # Control thread.
 
     def watch_intake(self, gate: AbstractContextManager[object]) -> None:
-        """Have ``gate`` around every moment at which requests and cancels are taken in. Before the first cycle.
+        """Have ``gate`` around every moment at which requests and cancels are taken in. Before any cycle.
 
         For recording and replay: it is the moment, in logical time, at which they begin to count.
         """

@@ -31,6 +31,8 @@ class ReplayClock:
         self._shift_ns = 0
         self._agenda: Agenda | None = None
         self._event_ns: int | None = None
+        self.limit_ns: int | None = None
+        """No later than this gets it by sleeping: the next recorded cycle began then."""
 
     def set_ns(self, time_ns: int) -> None:
         """Let it be ``time_ns`` now. For the start."""
@@ -49,6 +51,8 @@ class ReplayClock:
 
     def sleep_until_ns(self, deadline_ns: int) -> None:
         """Let time pass until ``deadline_ns`` and everything happen that is due."""
+        if self.limit_ns is not None:
+            deadline_ns = min(deadline_ns, self.limit_ns)
         while (due_ns := self._next_ns()) is not None and due_ns <= deadline_ns:
             self._base.sleep_until_ns(due_ns - self._shift_ns)
             self._catch_up(due_ns)

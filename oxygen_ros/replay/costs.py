@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from oxygen_ros.clock import Clock
 from oxygen_ros.config import FakeConfig
-from oxygen_ros.engine.budget import CycleBudget, FixedSteps
 from oxygen_ros.errors import ConfigError
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.models.protocol import Guidance, ModelInputs, ModelSpec
@@ -127,17 +126,6 @@ class RecordedCosts:
         """One decode step, however many tokens it feeds."""
         source = self._now if self._now.decode_steps else self._usual
         return source.decode_ns // max(1, source.decode_steps)
-
-
-@dataclass(frozen=True)
-class RecordedSteps(FixedSteps):
-    """As many decode steps in each cycle as the recorded one had, for a run that is to be reproduced."""
-
-    by_cycle: Mapping[int, int] = field(default_factory=dict)
-
-    def allows(self, num_done: int, cost_ns: int, budget: CycleBudget, now_ns: int) -> bool:
-        """True if the recorded cycle had one more step."""
-        return num_done < self.by_cycle.get(budget.cycle_id, 0)
 
 
 class TimedRunner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from pathlib import Path
 from typing import IO
 
@@ -65,6 +66,7 @@ class Outlet:
         self.cycle_id = 0
         self.cycle_start_ns = 0
         self.inputs = ""
+        self.actions_played = 0
 
     def begin_cycle(self, cycle_id: int, start_ns: int) -> None:
         """A cycle begins."""
@@ -79,7 +81,7 @@ class Outlet:
         if len(chunk.actions) and chunk.observation_id <= self._barred_id:
             return
         self._writer.write(CHUNK, self._make.chunk(chunk), self._clock.now_ns())
-        self._player.offer(chunk)
+        self._player.offer(dataclasses.replace(chunk, actions_played=self.actions_played))
         self._figures.add_chunk(chunk)
 
     def publish_text(self, delta: TextDelta) -> None:

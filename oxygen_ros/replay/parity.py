@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from bisect import bisect_right
+from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def _pieces(bag: Bag, topic: str | None, cycles: tuple[RecordedCycle, ...]) -> l
     pieces = []
     for record in bag.records((topic,)):
         delta = bag.types.read(DELTA_TYPE, record.data)
-        index = bisect_right(begins, record.time_ns) - 1
+        index = bisect_left(begins, record.time_ns) - 1
         cycle_id = cycles[max(0, index)].cycle_id
         pieces.append((cycle_id, delta.request_id, delta.seq, delta.text, delta.finish_reason))
     return pieces

@@ -7,28 +7,32 @@ each control cycle, halt and cancel, at the time at which it happened.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from oxygen_ros.config import OxygenConfig
 from oxygen_ros.config.schema import flatten
 from oxygen_ros.replay.bag.bag import Bag
-from oxygen_ros.replay.topics import RECORDING, REPORT, STRING, TopicFinder
+from oxygen_ros.replay.topics import QUESTION, RECORDING, REPORT, STRING, TopicFinder
+from oxygen_ros.runtime.text_intake import Question
 
 FORMAT = 1
-BEGIN, CYCLE, HALT, RESET, CANCEL = "begin", "cycle", "halt", "reset", "cancel"
+BEGIN, CYCLE, DECODED, HALT, RESET = "begin", "cycle", "decoded", "halt", "reset"
+ASKED, HEARD, CANCEL = WISHES = "asked", "heard", "cancel"
+"""Each names the intake of the engine that it came before; the question follows ASKED on its own topic."""
 
 
 @dataclass(frozen=True)
 class RecordedCycle:
-    """When a cycle was due and took its inputs, and their fingerprint (empty: it had none)."""
+    """When a cycle was due and took its inputs, their fingerprint (empty: it had none), actions played."""
 
     cycle_id: int
     due_ns: int
     begin_ns: int
     observation_id: int = 0
     inputs: str = ""
+    actions_played: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,16 @@ class CycleCosts:
 
 
 @dataclass(frozen=True)
+class Wish:
+    """A question, words against speech, or a cancel, before which intake of the engine it came."""
+
+    intake: int
+    question: Question | None = None
+    words: str | None = None
+    cancelled: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
 class Recording:
     """A run of our node as its bag tells it; empty for bags of others.
 
@@ -50,11 +64,20 @@ class Recording:
         config: parameters by name.
         cycles: in order; empty if the bag has none.
         costs: by cycle, from its reports.
+        wishes: what people wanted, in order.
+        steps: by cycle, whether each next decode step might begin, 1 for yes.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
     cycles: tuple[RecordedCycle, ...] = ()
     costs: Mapping[int, CycleCosts] = field(default_factory=dict)
+    wishes: tuple[Wish, ...] = ()
+    steps: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def played(self) -> dict[int, int]:
+        """The player's count at each cycle."""
+        return {cycle.cycle_id: cycle.actions_played for cycle in self.cycles}
 
 
 def begin_line(config: OxygenConfig) -> str:
@@ -77,6 +100,7 @@ def cycle_line(cycle: RecordedCycle) -> str:
         due_ns=cycle.due_ns,
         observation=cycle.observation_id,
         inputs=cycle.inputs,
+        played=cycle.actions_played,
     )
 
 
@@ -98,24 +122,44 @@ def read_recording(bag: Bag, namespace: str = "") -> Recording:
     """What the bag tells about the run it was recorded in."""
     finder = TopicFinder(bag, namespace)
     topic = finder.find(RECORDING)
-    config: dict[str, Any] = {}
-    cycles: list[RecordedCycle] = []
-    if topic is not None and bag.topics[topic].type == STRING:
-        for record in bag.records((topic,)):
-            line = parse_line(bag.types.read(STRING, record.data).data)
-            if line.get("kind") == BEGIN and line.get("format") == FORMAT:
-                config = dict(line.get("config", {}))
-            elif line.get("kind") == CYCLE:
-                cycles.append(
-                    RecordedCycle(
-                        int(line["cycle"]),
-                        int(line["due_ns"]),
-                        record.time_ns,
-                        int(line["observation"]),
-                        str(line["inputs"]),
-                    )
-                )
-    return Recording(config, tuple(cycles), _read_costs(bag, finder))
+    if topic is None or bag.topics[topic].type != STRING:
+        return Recording(costs=_read_costs(bag, finder))
+    lines = [(r.time_ns, parse_line(bag.types.read(STRING, r.data).data)) for r in bag.records((topic,))]
+    begins = [line for _, line in lines if line.get("kind") == BEGIN and line.get("format") == FORMAT]
+    return Recording(
+        config=dict(begins[0].get("config", {})) if begins else {},
+        cycles=tuple(_cycle(at_ns, line) for at_ns, line in lines if line.get("kind") == CYCLE),
+        costs=_read_costs(bag, finder),
+        wishes=_read_wishes(bag, finder, [line for _, line in lines]),
+        steps={int(x["cycle"]): str(x["steps"]) for _, x in lines if x.get("kind") == DECODED},
+    )
+
+
+def _cycle(at_ns: int, line: Mapping[str, Any]) -> RecordedCycle:
+    return RecordedCycle(
+        cycle_id=int(line["cycle"]),
+        due_ns=int(line["due_ns"]),
+        begin_ns=at_ns,
+        observation_id=int(line["observation"]),
+        inputs=str(line["inputs"]),
+        actions_played=int(line["played"]),
+    )
+
+
+def _read_wishes(bag: Bag, finder: TopicFinder, lines: Sequence[Mapping[str, Any]]) -> tuple[Wish, ...]:
+    topic = finder.find("~/ask")
+    records = bag.records((topic,)) if topic is not None else iter(())
+    questions = (Question.of(bag.types.read(QUESTION, record.data)) for record in records)
+    wishes = []
+    for line in lines:
+        intake = int(line.get("intake", 0))
+        if line.get("kind") == ASKED and (question := next(questions, None)) is not None:
+            wishes.append(Wish(intake, question=question))
+        elif line.get("kind") == HEARD:
+            wishes.append(Wish(intake, words=str(line["words"])))
+        elif line.get("kind") == CANCEL:
+            wishes.append(Wish(intake, cancelled=(str(line["request_id"]), str(line["task"]))))
+    return tuple(wishes)
 
 
 def _read_costs(bag: Bag, finder: TopicFinder) -> dict[int, CycleCosts]:

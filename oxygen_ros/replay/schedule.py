@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from oxygen_ros.clock import Clock
+from oxygen_ros.replay.clock import ReplayClock
 from oxygen_ros.replay.recording import RecordedCycle
 
 
@@ -17,8 +19,14 @@ def every_period(clock: Clock, start_ns: int, end_ns: int, period_ns: int) -> It
         due_ns += max(1, late_periods) * period_ns
 
 
-def recorded(cycles: Sequence[RecordedCycle], start_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
-    """(begin, due) of each recorded cycle within the span."""
-    for cycle in cycles:
-        if start_ns <= cycle.begin_ns <= end_ns:
-            yield cycle.begin_ns, cycle.due_ns
+def recorded(
+    clock: ReplayClock, cycles: Sequence[RecordedCycle], start_ns: int, end_ns: int
+) -> Iterator[tuple[int, int]]:
+    """(begin, due) of each recorded cycle within the span; none lasts longer than until the next began."""
+    within = [cycle for cycle in cycles if start_ns <= cycle.begin_ns <= end_ns]
+    for cycle, following in zip_longest(within, within[1:]):
+        clock.limit_ns = None
+        clock.sleep_until_ns(cycle.begin_ns)
+        clock.limit_ns = following.begin_ns - 1 if following is not None else None
+        yield cycle.begin_ns, cycle.due_ns
+    clock.limit_ns = None

@@ -13,12 +13,14 @@ from oxygen_ros.config import OxygenConfig
 from oxygen_ros.errors import ContractError
 from oxygen_ros.replay.bag.bag import Bag, TimeUse
 from oxygen_ros.replay.clock import ReplayClock, RosTime
-from oxygen_ros.replay.costs import RecordedSteps, TimedRunner
+from oxygen_ros.replay.costs import TimedRunner
 from oxygen_ros.replay.figures import Figures
+from oxygen_ros.replay.intakes import Intakes
 from oxygen_ros.replay.job import Job
 from oxygen_ros.replay.measures.reference import Reference
 from oxygen_ros.replay.outlet import Outlet
 from oxygen_ros.replay.pace import choose_pace, without_costs
+from oxygen_ros.replay.recorded_steps import RecordedSteps
 from oxygen_ros.replay.recording import Recording
 from oxygen_ros.replay.schedule import every_period, recorded
 from oxygen_ros.replay.topics import Feeds, Kind, find_feeds
@@ -116,13 +118,21 @@ class Session:
         self.figures.errors.finish()
         return is_whole
 
+    def as_recorded(self, observation: Observation) -> Observation:
+        """In a reproduction, the count of the recorded player: this one began to count elsewhere."""
+        self.outlet.actions_played = observation.actions_played
+        if not self.pace.is_reproduction:
+            return observation
+        played = self._recording.played.get(self.outlet.cycle_id, 0)
+        return dataclasses.replace(observation, actions_played=played)
+
     def close(self) -> None:
         """Finish the files."""
         self.outlet.close()
 
     def _schedule(self, period_ns: int) -> Iterator[tuple[int, int]]:
         if self.pace.is_reproduction:
-            return recorded(self._recording.cycles, *self.span_ns)
+            return recorded(self.clock, self._recording.cycles, *self.span_ns)
         return every_period(self.clock, *self.span_ns, period_ns)
 
     def _begin_cycle(self, cycle_id: int) -> None:
@@ -167,10 +177,14 @@ class Session:
     def _make_world(self, refusals: Refusals) -> World:
         """Robot and people, who do what the bag's messages say."""
         brain, answer = self.brain, self.outlet.publish_text
+        desk = QuestionDesk(self.config, brain.engine, brain.tasks, refusals, self.clock, answer)
+        intakes = Intakes(self._recording.wishes, desk) if self.pace.is_reproduction else None
+        if intakes is not None:
+            brain.engine.watch_intake(intakes)
         parts = Parts(
             config=self.config,
             mailbox=self.mailbox,
-            desk=QuestionDesk(self.config, brain.engine, brain.tasks, refusals, self.clock, answer),
+            desk=desk,
             player=self.player,
             outlet=self.outlet,
             figures=self.figures,
@@ -178,7 +192,8 @@ class Session:
             reference=self.figures.errors.reference,
         )
         records = self.bag.records(tuple(self.feeds.by_topic), self.order, *self.span_ns)
-        return World(parts, self.feeds, self.bag.types, records, self.span_ns[0])
+        start_ns, types = self.span_ns[0], self.bag.types
+        return World(parts, self.feeds, types, records, start_ns, intakes)
 
     def _make_reference(self) -> Reference | None:
         """What actions are compared with: recorded commands, else where the joints went afterwards."""
@@ -203,8 +218,7 @@ class Session:
     def _build_brain(self) -> Brain:
         steps = None
         if self.pace.is_reproduction:
-            by_cycle = {number: costs.decode_steps for number, costs in self._recording.costs.items()}
-            steps = RecordedSteps(0, by_cycle)
+            steps = RecordedSteps(0, self._recording.steps)
         config = self.config
         if self.pace.costs is not None:  # the stand-in must not add costs of its own
             runner = dataclasses.replace(config.runner, fake=without_costs(config.runner.fake))
@@ -228,11 +242,13 @@ class _Source:
         session = self._session
         taken = session.mailbox.take()
         if isinstance(taken, Observation):
+            taken = session.as_recorded(taken)
             session.outlet.inputs = observation_digest(taken)
             if session.job.cameras:
                 session.outlet.publish_pictures(taken)
-        if session.pace.costs is not None and (cost_ns := session.pace.costs.observe_ns()):
-            session.clock.sleep_until_ns(session.clock.now_ns() + cost_ns)
+        if session.pace.costs is not None:
+            # At least a nanosecond: what a cycle gives comes after its begin.
+            session.clock.sleep_until_ns(session.clock.now_ns() + max(1, session.pace.costs.observe_ns()))
         return taken
 
     def refusals(self) -> dict[str, int]:

@@ -11,9 +11,10 @@ from oxygen_ros.replay.bag.message_types import MessageTypes
 from oxygen_ros.replay.bag.record import Record
 from oxygen_ros.replay.clock import RosTime
 from oxygen_ros.replay.figures import Figures
+from oxygen_ros.replay.intakes import Intakes
 from oxygen_ros.replay.measures.reference import Reference
 from oxygen_ros.replay.outlet import Outlet
-from oxygen_ros.replay.recording import CANCEL, HALT, RESET, parse_line
+from oxygen_ros.replay.recording import HALT, RESET, WISHES, parse_line
 from oxygen_ros.replay.topics import Feed, Feeds, Kind
 from oxygen_ros.runtime.mailbox import Mailbox
 from oxygen_ros.runtime.player import ChunkPlayer
@@ -40,8 +41,16 @@ class World:
     """An Agenda: records of the bag and ticks of the player, in the order of time; records first."""
 
     def __init__(
-        self, parts: Parts, feeds: Feeds, types: MessageTypes, records: Iterator[Record], start_ns: int
+        self,
+        parts: Parts,
+        feeds: Feeds,
+        types: MessageTypes,
+        records: Iterator[Record],
+        start_ns: int,
+        intakes: Intakes | None = None,
     ) -> None:
+        """Begin at ``start_ns``. In a reproduction questions and cancels come by way of ``intakes``."""
+        self._intakes = intakes
         self._parts = parts
         self._feeds = feeds
         self._types = types
@@ -67,6 +76,9 @@ class World:
             Kind.COMMANDS: self._on_commands,
             Kind.RECORDING: self._on_recording,
         }
+        if intakes is not None:
+            for kind in (Kind.QUESTION, Kind.QUESTION_TEXT, Kind.VOICE):
+                del self._handlers[kind]
 
     @property
     def has_ended(self) -> bool:
@@ -156,10 +168,10 @@ class World:
 
     def _on_recording(self, feed: Feed, record: Record) -> None:
         line = parse_line(self._types.read(feed.type, record.data).data)
-        if line.get("kind") == CANCEL:
-            self._parts.desk.cancel(str(line.get("request_id", "")), str(line.get("task", "")), feed.topic)
-        elif line.get("kind") == RESET:
+        if line.get("kind") == RESET:
             self._begin_anew(str(line.get("reason", "reset")))  # its halt has a line of its own
+        elif line.get("kind") in WISHES and self._intakes is not None:
+            self._intakes.arrive()
         elif line.get("kind") == HALT:
             self.halts.append(str(line.get("reason", "halt")))
 

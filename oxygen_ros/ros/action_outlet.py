@@ -24,9 +24,21 @@ class ActionOutlet:
     """
 
     def __init__(
-        self, node: ManagedNode, config: OxygenConfig, positions: Callable[[], Mapping[str, float]]
+        self,
+        node: ManagedNode,
+        config: OxygenConfig,
+        positions: Callable[[], Mapping[str, float]],
+        sent: Callable[[ActionChunk], None] = lambda chunk: None,
     ) -> None:
-        """Make the publishers; shut. ``positions`` gives where the joints are."""
+        """Make the publishers; shut.
+
+        Args:
+            node: that publishes.
+            config: of the robot and the topics.
+            positions: gives where the joints are.
+            sent: told each chunk that got out.
+        """
+        self._sent = sent
         self._node = node
         self._config = config
         self._positions = positions
@@ -71,6 +83,7 @@ class ActionOutlet:
                 self._withdraw(to_chunk_message(chunk))
                 return
             self._chunk.publish(to_chunk_message(chunk))
+            self._sent(chunk)
             if self._sends_trajectories:
                 stamp_ns = self._node.now_ns() if self._config.player.stamp == "now" else 0
                 self._trajectory.publish(

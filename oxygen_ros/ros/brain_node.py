@@ -16,9 +16,11 @@ from rclpy.timer import Timer
 from std_srvs.srv import Trigger
 
 from oxygen_ros.assembly import Brain, build_brain
+from oxygen_ros.assembly.brain import engine_settings
 from oxygen_ros.config import OxygenConfig
 from oxygen_ros.errors import ConfigError, OxygenError
 from oxygen_ros.msg import CycleReport as CycleReportMessage
+from oxygen_ros.replay.recorded_steps import NotedSteps
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.action_outlet import ActionOutlet
 from oxygen_ros.ros.brain_health import BrainHealth
@@ -75,7 +77,8 @@ class OxygenNode(ManagedNode):
 
     def prepare(self, config: OxygenConfig) -> Brain:
         """Load the model and warm it up."""
-        return build_brain(config, self.steady)
+        steps = NotedSteps(0, engine_settings(config).steps) if config.record else None
+        return build_brain(config, self.steady, steps=steps)
 
     async def look_around(self, config: OxygenConfig) -> OxygenError | None:
         """Listen to the joint topics for a moment: a preset of another robot is refused."""
@@ -103,7 +106,8 @@ class OxygenNode(ManagedNode):
             log(f"Camera {role}: {config.robot.cameras[role].topic} -> slot {config.robot.slot_of(role)}")
         recorder = Recorder(self, config) if config.record else None
         mailbox = self._make_mailbox(config, recorder)
-        actions = ActionOutlet(self, config, mailbox.positions)
+        sent = (recorder.chunk,) if recorder else ()
+        actions = ActionOutlet(self, config, mailbox.positions, *sent)
         texts: TextSink = TextOutlet(self, config)
         texts = recorder.texts(texts) if recorder else texts
         sensors = SensorInputs(self, config, mailbox)
@@ -112,7 +116,7 @@ class OxygenNode(ManagedNode):
         guide = brain.guide(mailbox.num_played)
         cycle = brain.cycle(
             source=mailbox,
-            actions=recorder.actions(actions) if recorder else actions,
+            actions=actions,
             texts=texts,
             reports=recorder.reports(self) if recorder else self,
             clock=self.steady,
@@ -202,6 +206,8 @@ class OxygenNode(ManagedNode):
         if parts.recorder is not None:
             parts.recorder.begin_cycle(self._numbering.cycle_id + 1, due_ns)
         parts.cycle.run(due_ns)
+        if parts.recorder is not None:
+            parts.recorder.end_cycle(parts.brain.engine.settings.steps)
 
     @staticmethod
     def _halt(parts: Parts, reason: str) -> None:
@@ -222,7 +228,7 @@ class OxygenNode(ManagedNode):
             texts.publish_text,
             lambda: self.is_active,
         )
-        return RecordedDesk(recorder, *parts) if recorder else QuestionDesk(*parts)
+        return RecordedDesk(recorder, brain.engine, *parts) if recorder else QuestionDesk(*parts)
 
     def _make_mailbox(self, config: OxygenConfig, recorder: Recorder | None) -> Mailbox:
         fallback, why = bridge_reader()

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from std_msgs.msg import String
 
 from oxygen_ros.config import OxygenConfig
-from oxygen_ros.engine.engine import Engine
-from oxygen_ros.engine.tasks import TextTasks
 from oxygen_ros.msg import TextRequest as TextRequestMessage
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.runtime.question_desk import QuestionDesk
 from oxygen_ros.runtime.text_intake import Question
 from oxygen_ros.srv import CancelText
-from oxygen_ros.types import TextDelta
 
 
 class TextDesk:
-    """A QuestionDesk with topics."""
+    """The topics of a QuestionDesk."""
 
-    def __init__(
-        self,
-        node: ManagedNode,
-        config: OxygenConfig,
-        engine: Engine,
-        tasks: TextTasks,
-        answer: Callable[[TextDelta], None],
-    ) -> None:
-        """Subscribe and offer the service; ``answer`` takes final messages, on the executor's thread."""
+    def __init__(self, node: ManagedNode, config: OxygenConfig, desk: QuestionDesk) -> None:
+        """Subscribe and offer the service."""
         self._topics = config.topics
-        self._desk = QuestionDesk(
-            config, engine, tasks, node.refusals, node.steady, answer, lambda: node.is_active
-        )
+        self._desk = desk
         topics = config.topics
         node.create_subscription(TextRequestMessage, topics.ask, self._on_ask, qos.stream(50))
         node.create_subscription(String, topics.ask_text, self._on_ask_text, qos.stream(50))

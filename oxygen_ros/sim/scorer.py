@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oxygen_ros.sim import grammar
-from oxygen_ros.sim.truth import Task, Truth
+from oxygen_ros.sim.truth import COLOURS, TARGETS, Task, Truth
 
 ASK, MEMORY, NEXT = "ask", "memory", "next"
 PLACE_TOLERANCE_CM = 5.0
@@ -120,8 +120,8 @@ def share(part: int, whole: int) -> float | None:
 
 def place_error_cm(claims: grammar.Claims, birth: Birth) -> float | None:
     """Distance in cm between the place that a text tells and the true one; None without a place."""
-    names = [f"the {colour} cube" for colour in grammar.COLOURS]
-    names += [f"the {target}" for target in grammar.TARGETS]
+    names = [f"the {colour} cube" for colour in COLOURS]
+    names += [f"the {target}" for target in TARGETS]
     index = next((i for i, name in enumerate(names) if name in birth.prompt), None)
     if claims.place_cm is None or index is None:
         return None

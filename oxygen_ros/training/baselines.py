@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from oxygen_ros.sim import expert, grammar
 from oxygen_ros.sim.scenarios import random_scenario
 from oxygen_ros.sim.scorer import MEMORY, Birth, TextTally
-from oxygen_ros.sim.truth import ALL_TASKS
+from oxygen_ros.sim.truth import ALL_TASKS, COLOURS
 from oxygen_ros.sim.world import Tabletop, random_layout
 from oxygen_ros.training.batches import STATE_Q01, STATE_Q99
 from oxygen_ros.types import FloatArray
@@ -46,18 +46,20 @@ class StateOnly:
         index = ALL_TASKS.index(birth.task)
         distances = np.linalg.norm(np.array(self._states[index]) - scaled(state), axis=1)
         nearest = np.argsort(distances, kind="stable")[:NEIGHBOURS]
-        return Counter(self._sentences[index][i] for i in nearest).most_common(1)[0][0]
+        commonest: str = Counter(self._sentences[index][i] for i in nearest).most_common(1)[0][0]
+        return commonest
 
 
 def scaled(state: FloatArray) -> NDArray[np.float64]:
     """State on the scale of the checkpoint's statistics."""
     low, high = np.array(STATE_Q01), np.array(STATE_Q99)
-    return (state.astype(np.float64) - low) / (high - low)
+    relative: NDArray[np.float64] = (state.astype(np.float64) - low) / (high - low)
+    return relative
 
 
 def nothing_yet(birth: Birth) -> str:
     """The sentence that nothing is done, whatever is so."""
-    colour, place = grammar.COLOURS[birth.task.colour], grammar.place_of(birth.task.target)
+    colour, place = COLOURS[birth.task.colour], grammar.place_of(birth.task.target)
     return grammar.nothing_done(f"the {colour} cube", place)
 
 

@@ -119,7 +119,7 @@ def choose_text(rng: np.random.Generator, truth: Truth, task: Task) -> tuple[str
 class BatchMaker:
     """Draws batches from frames."""
 
-    def __init__(self, action_dim: int, blind_share: float = 0.35) -> None:
+    def __init__(self, action_dim: int, blind_share: float) -> None:
         self.prompter = Prompter()
         self._action_dim = action_dim
         self._blind_share = blind_share

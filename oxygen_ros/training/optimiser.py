@@ -41,21 +41,22 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update from the gradients at hand; those without a gradient stay."""
         for group in self.param_groups:
-            matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
-            for matrix, direction in zip(matrices, self._directions(matrices, group), strict=True):
+            pairs = [(matrix, matrix.grad) for matrix in group["params"] if matrix.grad is not None]
+            for (matrix, _), direction in zip(pairs, self._directions(pairs, group), strict=True):
                 scale = max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
                 matrix.mul_(1 - group["lr"] * group["decay"])
                 matrix.add_(direction, alpha=-group["lr"] * scale)
 
-    def _directions(self, matrices: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+    def _directions(self, pairs: list[tuple[Tensor, Tensor]], group: dict[str, Any]) -> list[Tensor]:
+        """Where to step, for each (matrix, gradient)."""
         directions = []
-        for index, matrix in enumerate(matrices):
+        for index, (matrix, gradient) in enumerate(pairs):
             state = self.state[matrix]
             if "momentum" not in state:
                 state["momentum"] = torch.zeros_like(matrix)
-            state["momentum"].lerp_(matrix.grad, 1 - group["momentum"])
+            state["momentum"].lerp_(gradient, 1 - group["momentum"])
             if index % self._team.size == self._team.rank:
-                directions.append(orthogonalise(matrix.grad.lerp(state["momentum"], group["momentum"])))
+                directions.append(orthogonalise(gradient.lerp(state["momentum"], group["momentum"])))
             else:
                 directions.append(torch.zeros_like(matrix))
         self._team.add_up(directions)

@@ -14,6 +14,7 @@ class Recipe:
         warmup_steps, warmup_batch: the vision tower alone, on places.
         joint_steps, batch, texts, flow_samples: everything together; the first ``texts`` observations of a
             batch get one text, each observation ``flow_samples`` noise samples. Batches are per worker.
+        blind_share: share of observations whose state is padding in the prompt: text must come from looking.
         round_starts: shares of the joint training at which the model drives and the expert labels.
         round_episodes: episodes per worker and round; ``expert_shares`` of their chunks driven by the expert.
         rollout_share: share of a batch drawn from such frames, once there are any.
@@ -25,10 +26,11 @@ class Recipe:
     shard_frames: int = 16_000
     warmup_steps: int = 300
     warmup_batch: int = 48
-    joint_steps: int = 5_000
+    joint_steps: int = 1_200
     batch: int = 32
-    texts: int = 10
+    texts: int = 6
     flow_samples: int = 2
+    blind_share: float = 0.15
     muon_rate: float = 0.02
     adam_rate: float = 2e-3
     round_starts: tuple[float, ...] = (0.35, 0.50, 0.65)

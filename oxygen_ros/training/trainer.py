@@ -44,7 +44,7 @@ class Trainer:
         self.heads = AuxiliaryHeads(self.dims)
         self.average = TinyPi05(self.dims)
         self.average.load_state_dict(self.model.state_dict())
-        self._maker = BatchMaker(self.dims.action_dim)
+        self._maker = BatchMaker(self.dims.action_dim, recipe.blind_share)
         self._rng = np.random.default_rng([recipe.seed, team.rank])
         self._noise = torch.Generator().manual_seed(recipe.seed * 1000 + team.rank)
         self._budget_s = budget_s

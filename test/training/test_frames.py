@@ -69,7 +69,7 @@ def test_make_blind_batch_hides_the_state_and_nothing_else(frames):
 
 
 def test_make_batch_has_true_texts_as_targets(frames):
-    maker = BatchMaker(8)
+    maker = BatchMaker(8, blind_share=0.5)
     rows = np.arange(20)
     batch = maker.make(frames, rows, 20, np.random.default_rng(1))
     for row in range(20):

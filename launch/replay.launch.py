@@ -10,7 +10,9 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.substitutions import FindPackageShare
 
 OURS = "(.*/)?(oxygen_node|action_player)/.*"
-PLAY = ("ros2", "bag", "play", "--clock", "100", "--delay", "5", "--exclude-regex", OURS)
+# What the nodes gave when the bag was recorded; instructions and questions to them are played.
+GIVEN = "(.*/)?(oxygen_node/(action_chunk|joint_trajectory|text.*|cycle_report|recording)|action_player/.*)"
+PLAY = ("ros2", "bag", "play", "--clock", "100", "--delay", "5", "--exclude-regex", GIVEN)
 RECORD = ("ros2", "bag", "record", "--use-sim-time", "--regex", OURS, "--output")
 
 

@@ -20,7 +20,7 @@ from oxygen_ros.ros.endurance.stage import CLOCK, Stage
 
 NODES = ("speech_node", "memory_node", "action_player", "oxygen_node")
 START_WITHIN_S = 120.0
-RECOVERS_WITHIN_S = 20.0
+RECOVERS_WITHIN_S = 120.0
 BURST = 50
 GAP_NS = 10_000_000
 MARGIN_NS = 300_000_000

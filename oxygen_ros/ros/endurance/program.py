@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-END_WITHIN_S = 5.0
+END_WITHIN_S = 20.0
 FAULTS = ("Traceback", "callback_error", "terminate called", "Fatal Python error")
 """What a log must not have: an exception that left a callback, or a crash."""
 

@@ -1,4 +1,7 @@
-"""One run of the benchmark: which parts are measured, and the plain results they give."""
+"""One run of the benchmark: which parts are measured, and the plain results they give.
+
+Size: the parts of one run in their order, read from top to bottom.
+"""
 
 from __future__ import annotations
 

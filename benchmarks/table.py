@@ -1,4 +1,7 @@
-"""Results as text for people: ratios first, then times, then what was counted."""
+"""Results as text for people: ratios first, then times, then what was counted.
+
+Size: one function per section of one printed page.
+"""
 
 from __future__ import annotations
 

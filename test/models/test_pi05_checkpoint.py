@@ -1,4 +1,7 @@
-"""Opening checkpoints: the recorded ones as they lie on disk, every dialect sign, every refusal by name."""
+"""Opening checkpoints: the recorded ones as they lie on disk, every dialect sign, every refusal by name.
+
+Size: one short test per refusal, on the same broken copies.
+"""
 
 import json
 import shutil

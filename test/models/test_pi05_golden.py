@@ -29,7 +29,8 @@ BOTH_MODES = {
 WITH_TEXT = {
     "text.correct_seed.tokens", "text.correct_seed.logprobs", "text.correct_seed.cache_k.2 prefix",
     "text.correct_seed.cache_k.2 written", "eos.correct_seed.tokens",
-    "eos.correct_seed.current_step", "cb.correct_seed.frame_tokens", "cb.correct_seed.tokens", "seed_index_correct",
+    "eos.correct_seed.current_step", "cb.correct_seed.frame_tokens", "cb.correct_seed.tokens",
+    "seed_index_correct",
 }  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""The processor: from raw pictures and joints to model inputs and back, and what it refuses by name."""
+"""The processor: from raw pictures and joints to model inputs and back, and what it refuses by name.
+
+Size: one short test per stage, on the same recorded cases.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Both nodes as processes of their own: every topic in another process, and an end at any moment."""
+"""Both nodes as processes of their own: every topic in another process, and an end at any moment.
+
+Size: one test starts the processes once and looks at every topic.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,45 @@ def _ns(message) -> int:
     return conversions.from_time(message.header.stamp)
 
 
+def _check_actions(b) -> None:
+    """Ids, stamps and sizes of chunks, reports, trajectories, commands and player states."""
+    chunks = [c for c in b.got("action_chunk") if c.horizon]
+    reports = b.got("cycle_report")
+    by_observation = {r.observation_id: r for r in reports if r.status == CycleReport.STATUS_ACTED}
+    assert [c.chunk_id for c in chunks] == sorted({c.chunk_id for c in chunks})
+    for chunk in chunks:
+        assert chunk.joint_names == list(JOINTS)
+        assert len(chunk.actions) == chunk.horizon * chunk.action_dim == 16 * 3
+        assert chunk.dt_s == pytest.approx(0.05)
+        assert 0 < _ns(chunk) <= b.probe.now_ns()
+        if chunk.observation_id in by_observation:
+            assert _ns(by_observation[chunk.observation_id]) == _ns(chunk)
+    first = reports[0].cycle_id
+    assert [r.cycle_id for r in reports] == list(range(first, first + len(reports)))
+    assert len(b.got("joint_trajectory")) >= len(chunks) - 1
+    assert all(_ns(t) == 0 and len(t.points) == 16 for t in b.got("joint_trajectory"))
+    assert all(len(command.data) == 3 for command in b.got("joint_command"))
+    played = [s.actions_played for s in b.got("state") if s.mode == PlayerState.MODE_PLAYING]
+    assert played == sorted(set(played))
+
+
+def _check_rates(b) -> None:
+    for topic, period_s in (("state", 0.05), ("action_chunk", 0.2)):
+        stamps = [_ns(m) / 1e9 for m in b.got(topic) if _ns(m)]
+        gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)]
+        assert 0.5 * period_s < statistics.median(gaps) < may_take_s(1.5 * period_s), topic
+
+
+def _check_text(b) -> None:
+    deltas = b.got("text_stream")
+    observations = {c.observation_id for c in b.got("action_chunk")}
+    for request_id in {d.request_id for d in deltas}:
+        own = [d for d in deltas if d.request_id == request_id]
+        assert [d.seq for d in own] == list(range(own[0].seq, own[0].seq + len(own)))
+        assert own[0].observation_id in observations | {0}
+        assert [d.is_final for d in own].count(True) <= 1
+
+
 def test_another_process_receives_every_topic_with_ids_and_stamps_at_its_rate():
     with (
         bench() as b,
@@ -51,38 +93,9 @@ def test_another_process_receives_every_topic_with_ids_and_stamps_at_its_rate():
         for line in ("oxygen_node: cycle", "oxygen_node: inputs", "action_player: player"):
             b.until(lambda line=line: b.health(line), line)
 
-        chunks = [c for c in b.got("action_chunk") if c.horizon]
-        reports = b.got("cycle_report")
-        by_observation = {r.observation_id: r for r in reports if r.status == CycleReport.STATUS_ACTED}
-        assert [c.chunk_id for c in chunks] == sorted({c.chunk_id for c in chunks})
-        for chunk in chunks:
-            assert chunk.joint_names == list(JOINTS)
-            assert len(chunk.actions) == chunk.horizon * chunk.action_dim == 16 * 3
-            assert chunk.dt_s == pytest.approx(0.05)
-            assert 0 < _ns(chunk) <= b.probe.now_ns()
-            if chunk.observation_id in by_observation:
-                assert _ns(by_observation[chunk.observation_id]) == _ns(chunk)
-        assert [r.cycle_id for r in reports] == list(
-            range(reports[0].cycle_id, reports[0].cycle_id + len(reports))
-        )
-        assert len(b.got("joint_trajectory")) >= len(chunks) - 1
-        assert all(_ns(t) == 0 and len(t.points) == 16 for t in b.got("joint_trajectory"))
-        assert all(len(command.data) == 3 for command in b.got("joint_command"))
-        played = [s.actions_played for s in b.got("state") if s.mode == PlayerState.MODE_PLAYING]
-        assert played == sorted(set(played))
-
-        for topic, period_s in (("state", 0.05), ("action_chunk", 0.2)):
-            stamps = [_ns(m) / 1e9 for m in b.got(topic) if _ns(m)]
-            gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)]
-            assert 0.5 * period_s < statistics.median(gaps) < may_take_s(1.5 * period_s), topic
-
-        deltas = b.got("text_stream")
-        observations = {c.observation_id for c in chunks}
-        for request_id in {d.request_id for d in deltas}:
-            own = [d for d in deltas if d.request_id == request_id]
-            assert [d.seq for d in own] == list(range(own[0].seq, own[0].seq + len(own)))
-            assert own[0].observation_id in observations | {0}
-            assert [d.is_final for d in own].count(True) <= 1
+        _check_actions(b)
+        _check_rates(b)
+        _check_text(b)
         for node in nodes:
             code, seconds = node.end()
             assert code == 0, node.output

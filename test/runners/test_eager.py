@@ -1,4 +1,7 @@
-"""The eager runner: one prefix for actions and texts, batches of any composition, and refusals by name."""
+"""The eager runner: one prefix for actions and texts, batches of any composition, and refusals by name.
+
+Size: one short test per part of the contract, on the same tiny model.
+"""
 
 from dataclasses import replace
 

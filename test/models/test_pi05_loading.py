@@ -165,3 +165,55 @@ def test_head_that_equals_the_embedding_is_kept_once(tmp_path, caplog):
     )
     hidden = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 32)).astype(np.float32))
     assert torch.equal(model.logits(hidden), load_model(without, torch.float32, CPU).logits(hidden))
+
+
+def as_pt(folder, wrap=lambda state: state):
+    """The same weights in a .pt file alone."""
+    state = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    torch.save(wrap(state), folder / "model.pt")
+    return folder
+
+
+@pytest.mark.parametrize("wrapper", [None, "state_dict", "model"])
+def test_pt_file_gives_the_same_model(tmp_path, wrapper):
+    folder = as_pt(copy_case(LIBERO, tmp_path), (lambda state: {wrapper: state}) if wrapper else dict)
+    opened, known = open_checkpoint(folder), open_checkpoint(checkpoint_folder(LIBERO))
+    assert opened.tensors.keys() == known.tensors.keys()
+    hidden = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 32)).astype(np.float32))
+    models = [load_model(checkpoint, torch.float32, CPU) for checkpoint in (opened, known)]
+    assert torch.equal(models[0].logits(hidden), models[1].logits(hidden))
+
+
+class RunsCode:
+    """What a hostile pickle holds."""
+
+    def __reduce__(self):
+        return (print, ("this must never be printed",))
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ({"a": RunsCode()}, "cannot be read as plain weights"),
+        ([torch.zeros(2)], "holds a list"),
+        ({}, "want tensors by name"),
+        ({"a": torch.zeros(2), "epoch": 3}, "holds more than tensors: epoch"),
+        ({"a": torch.zeros(2, dtype=torch.complex64)}, "unknown dtype"),
+    ],
+)
+def test_pt_file_that_is_no_plain_weights_is_refused(tmp_path, capsys, content, word):
+    folder = copy_case(LIBERO, tmp_path)
+    (folder / WEIGHTS).unlink()
+    torch.save(content, folder / "model.pt")
+    with pytest.raises(CheckpointError, match=word):
+        open_checkpoint(folder)
+    assert "must never" not in capsys.readouterr().out
+
+
+def test_pt_file_that_is_cut_off_is_refused(tmp_path):
+    folder = as_pt(copy_case(LIBERO, tmp_path))
+    raw = (folder / "model.pt").read_bytes()
+    (folder / "model.pt").write_bytes(raw[:-2000])
+    with pytest.raises(CheckpointError, match=r"model\.pt cannot be read"):
+        open_checkpoint(folder)

@@ -7,6 +7,7 @@ from pathlib import Path
 from oxygen_ros.errors import CheckpointError
 from oxygen_ros.models.json_file import read_json
 from oxygen_ros.models.pi05.checkpoint import Origin
+from oxygen_ros.models.pt_files import NAMES as PT_NAMES
 from oxygen_ros.models.tensor_files import INDEX, SINGLE
 
 ORBAX_MARKS = ("_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "checkpoint", "_sharding")
@@ -31,7 +32,7 @@ def find_origin(folder: Path) -> tuple[Origin, str]:
         raise _refuse_file(folder)
     _refuse_adapter(folder)
     _refuse_jax(folder)
-    if not any((folder / name).is_file() for name in (SINGLE, INDEX)) and not list(folder.glob("*.pt")):
+    if not any((folder / name).is_file() for name in (SINGLE, INDEX, *PT_NAMES)):
         raise _refuse_without_weights(folder)
     if (folder / "config.json").is_file() and "type" in read_json(folder / "config.json"):
         return Origin.LEROBOT, "config.json has a policy type"

@@ -1,6 +1,8 @@
 """Opens a checkpoint directory: finds its kind, dialect, sizes and statistics, or refuses by name.
 
 Reads JSON files and headers only; no weight is loaded, so a refusal leaves nothing behind.
+
+Size: a checkpoint is put together from its files in one place.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from oxygen_ros.models.pi05.dialect import AUTO, OPENPI, Dialect, dialect_by_nam
 from oxygen_ros.models.pi05.names import check_names
 from oxygen_ros.models.pi05.prompt import PromptStyle
 from oxygen_ros.models.pi05.statistics import NormMode
-from oxygen_ros.models.tensor_files import list_tensors
+from oxygen_ros.models.pt_files import find_pt, list_pt
+from oxygen_ros.models.tensor_files import INDEX, SINGLE, StoredTensor, list_tensors
 from oxygen_ros.models.tokenizers import FILE_NAMES
 
 OPENPI_MAX_TOKENS = {"pi05": 200, "pi0": 48}
@@ -66,7 +69,7 @@ def open_checkpoint(path: Path | str, options: OpenOptions | None = None) -> Che
     """
     folder, options = Path(path), options or OpenOptions()
     origin, sign = find_origin(folder)
-    plain = plain_tensors(list_tensors(folder))
+    plain = plain_tensors(_stored_tensors(folder))
     summary, dtype_warnings = check_dtypes(plain.tensors)
     opened = (_open_lerobot if origin is Origin.LEROBOT else _open_openpi)(folder, plain, options)
     check_names(opened.config, {name: tensor.shape for name, tensor in plain.tensors.items()})
@@ -75,6 +78,13 @@ def open_checkpoint(path: Path | str, options: OpenOptions | None = None) -> Che
         decisions=(f"written by {origin.value}: {sign}", *plain.decisions, summary, *opened.decisions),
         warnings=(*dtype_warnings, *opened.warnings),
     )
+
+
+def _stored_tensors(folder: Path) -> dict[str, StoredTensor]:
+    """Tensors of the safetensors files; of a ``.pt`` file where there are none."""
+    path = find_pt(folder)
+    has_safetensors = any((folder / name).is_file() for name in (SINGLE, INDEX))
+    return list_tensors(folder) if path is None or has_safetensors else list_pt(path)
 
 
 def _open_lerobot(folder: Path, plain: PlainTensors, options: OpenOptions) -> Checkpoint:

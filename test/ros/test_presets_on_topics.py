@@ -22,10 +22,9 @@ CASES = [
     ("droid", "lerobot"),
     ("aloha", "lerobot"),
     ("humanoid", "lerobot"),
-    ("libero", "openpi"),
     ("aloha", "openpi"),
 ]
-START_WITHIN_S = 180.0
+WITHIN_S = 300.0
 WRITERS = {"lerobot": make_lerobot_checkpoint.main, "openpi": make_tiny_checkpoint.main}
 
 
@@ -42,9 +41,9 @@ def parameters(preset, checkpoint, robot):
         "robot.sync.max_reuse": 100_000,
         **{f"robot.cameras.{role}.max_age_s": 10.0 for role in robot.camera_roles},
         **{f"robot.joint_topics.{name}.max_age_s": 10.0 for name in robot.joint_topic_names},
-        "cycle.decode_policy": "fixed",
-        "cycle.fixed_decode_steps": 4,
-        "text.tasks.subtask.every_cycles": 4,
+        "cycle.action_rate_hz": 1.0,
+        "cycle.execute_horizon": 4,
+        "text.tasks.subtask.every_cycles": 2,
         "text.tasks.memory.max_tokens": 8,
         "text.tasks.subtask.max_tokens": 8,
     }
@@ -66,10 +65,11 @@ def test_preset_acts_and_writes_with_a_tiny_checkpoint(tmp_path, preset, layout)
         stack.callback(simulated.destroy_node)
         node = NodeProcess("oxygen_node", b.namespace, parameters(preset, folder, robot))
         stack.callback(node.close)
-        chunks = b.until(
-            lambda: [c for c in b.got("action_chunk") if c.horizon], node, limit_s=START_WITHIN_S
+        stack.callback(lambda: print(node.output))  # pytest shows it when the test fails
+        chunks = b.until(lambda: [c for c in b.got("action_chunk") if c.horizon], limit_s=WITHIN_S)
+        ended = b.until(
+            lambda: [d for d in b.got("text_stream") if d.is_final and d.num_tokens], limit_s=WITHIN_S
         )
-        ended = b.until(lambda: [d for d in b.got("text_stream") if d.is_final and d.num_tokens], node)
         assert chunks[0].joint_names == list(robot.command_joint_names)
         assert chunks[0].horizon == config.model.horizon
         assert np.isfinite(chunks[0].actions).all()

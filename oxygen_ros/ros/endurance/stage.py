@@ -37,6 +37,8 @@ class Stage:
         ).config
         self.programs: dict[str, Program] = {}
         os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        # Alone in a domain: whoever comes and goes beside the run costs all nodes time and memory.
+        os.environ.setdefault("ROS_DOMAIN_ID", str(10 + os.getpid() % 90))
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._nodes: list[Node] = []
         self._executor = SingleThreadedExecutor()

@@ -75,6 +75,11 @@ def test_main_exit_code_tells_whether_it_holds(tmp_path, capsys):
     ("file", "change", "name"),
     [
         ("inputs.npz", {"observation.state": lambda value: value + np.float32(0.5)}, "frame0/prompt"),
+        (
+            "stages.npz",
+            {"state_after_4_NormalizerProcessorStep": lambda value: value * np.float32(1.001)},
+            "frame0/state_after_4_NormalizerProcessorStep",
+        ),
         ("inputs.npz", {"observation.images.image2": lambda value: value[::-1]}, "frame0/image1"),
         ("stages.npz", {"prefix_k_0": lambda value: value * 1.01}, "frame0/prefix_k_0"),
         ("stages.npz", {"v_t_steps": lambda value: value + 1e-3}, "frame0/v_t_steps"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from oxygen_ros.errors import CheckpointError
+from oxygen_ros.models.engine_file import SUFFIXES as ENGINE_SUFFIXES
+from oxygen_ros.models.engine_file import refuse_engine, this_platform
 from oxygen_ros.models.json_file import read_json
 from oxygen_ros.models.pi05.checkpoint import Origin
 from oxygen_ros.models.pt_files import NAMES as PT_NAMES
@@ -12,7 +14,6 @@ from oxygen_ros.models.tensor_files import INDEX, SINGLE
 
 ORBAX_MARKS = ("_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "checkpoint", "_sharding")
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
-ENGINE_SUFFIXES = (".engine", ".plan", ".trt", ".onnx")
 PICKLE_SUFFIXES = (".bin", ".pkl", ".pickle", ".ckpt")
 
 
@@ -45,11 +46,7 @@ def find_origin(folder: Path) -> tuple[Origin, str]:
 
 def _refuse_file(path: Path) -> CheckpointError:
     if path.suffix in ENGINE_SUFFIXES:
-        return CheckpointError(
-            "checkpoint_engine",
-            f"{path} is a built engine or graph, not a checkpoint",
-            "give the directory of the checkpoint that it was built from",
-        )
+        return refuse_engine(path, this_platform())
     return CheckpointError(
         "checkpoint_file",
         f"checkpoint {path} is a file, want the directory with config, weights and statistics",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from random import Random
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from player_factory import NAMES, Stage, no_limits
+from player_factory import MS, NAMES, Stage, no_limits
+from sensor_msgs.msg import JointState
 
 from oxygen_ros.errors import ContractError
-from oxygen_ros.ros.conversions import from_chunk_message, to_chunk_message
+from oxygen_ros.msg import PlayerState
+from oxygen_ros.ros.conversions import from_chunk_message, to_chunk_message, to_time
 from oxygen_ros.ros.endurance import damage, damage_messages, kill_brain
 from oxygen_ros.ros.endurance.kill_brain import CommandWatch
 from oxygen_ros.ros.endurance.memory_curve import MemoryCurve
@@ -79,18 +81,27 @@ def test_damaged_chunk_is_refused_by_the_player_and_the_good_one_is_not(kind):
     assert stage.player.offer(from_chunk_message(good))
 
 
+def command(positions, stamp_ns) -> JointState:
+    message = JointState(position=positions)
+    message.header.stamp = to_time(stamp_ns)
+    return message
+
+
 class Watch(CommandWatch):
     """The watch without a node: it is handed commands."""
 
     def __init__(self, limits):
         self._limits, self._names, self._previous = limits, NAMES, None
+        self._dt_ns, self._previous_ns, self.num_unheard, self.state = 20 * MS, 0, 0, PlayerState()
         self.num_commands, self.largest_step, self.largest_share, self.faults = 0, 0.0, 0.0, []
+        self.states = deque()
 
 
 def test_command_watch_finds_jumps_and_values_beyond_the_range():
     watch = Watch(no_limits(upper=1.0, max_step=0.1))
-    for values in ([0.0, 0.0], [0.1, 0.05], [0.1, 0.3], [0.1, 1.2], [np.nan, 1.2]):
-        watch._on_command(SimpleNamespace(data=values))
+    commands = [[0.0, 0.0], [0.1, 0.05], [0.1, 0.3], [0.1, 1.2], [np.nan, 1.2]]
+    for number, values in enumerate(commands):
+        watch._on_command(command(values, 20 * MS * number))
     assert [fault.partition(":")[0] for fault in watch.faults] == [
         "command 3 jumps",
         "command 4 beyond its range",
@@ -98,6 +109,23 @@ def test_command_watch_finds_jumps_and_values_beyond_the_range():
         "command 5 beyond its range",
     ]
     assert watch.largest_share == pytest.approx(9.0)
+
+
+def test_command_watch_allows_as_many_steps_as_commands_were_not_heard():
+    watch = Watch(no_limits(max_step=0.1))
+    for values, at_ms in (([0.0, 0.0], 0), ([0.3, 0.0], 60), ([0.4, 0.0], 88), ([0.65, 0.0], 130)):
+        watch._on_command(command(values, at_ms * MS))
+    assert [fault.partition(":")[0] for fault in watch.faults] == ["command 4 jumps"]
+
+
+def test_command_watch_counts_actions_after_a_kill_by_the_stamps_of_the_player():
+    watch = Watch(no_limits())
+    for at_ms, played, mode in ((0, 10, 1), (20, 11, 1), (40, 12, 1), (60, 13, 1), (80, 13, 2)):
+        state = PlayerState(actions_played=played, mode=mode)
+        state.header.stamp = to_time(at_ms * MS)
+        watch._on_state(state)
+    assert watch.has_held_since(25 * MS)
+    assert watch.after(25 * MS) == (2, pytest.approx(55.0))
 
 
 def test_quick_look_at_a_killed_brain_is_good(capfd):

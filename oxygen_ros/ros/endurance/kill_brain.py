@@ -8,6 +8,7 @@ must be, 1 if not, 2 if the run could not be made.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 from rclpy.node import Node
-from std_msgs.msg import Float64MultiArray
+from sensor_msgs.msg import JointState
 
 from oxygen_ros.config import OxygenConfig
 from oxygen_ros.errors import OxygenError
@@ -34,6 +35,8 @@ SILENCE_S = 0.3
 MAX_STEP = 0.02
 """Of every joint: so small that the limit is at work all the time."""
 ROUNDING = 1e-6
+EARLY = 0.5
+"""Of a period: a command may come so much late before the one in between counts as not heard."""
 
 
 class CommandWatch(Node):
@@ -49,10 +52,11 @@ class CommandWatch(Node):
         self.faults: list[str] = []
         self._names = config.robot.command_joint_names
         self._limits = JointLimits.of(config)
+        self.num_unheard = 0
+        self._dt_ns = config.cycle.action_dt_ns
         self._previous: CommandArray | None = None
-        self.create_subscription(
-            Float64MultiArray, "action_player/joint_command", self._on_command, qos.newest(500)
-        )
+        self._previous_ns = 0
+        self.create_subscription(JointState, "action_player/joint_command", self._on_command, qos.newest(500))
         self.create_subscription(PlayerState, "action_player/state", self._on_state, qos.newest(500))
 
     @property
@@ -83,8 +87,12 @@ class CommandWatch(Node):
         self.state = message
         self.states.append((from_time(message.header.stamp), message))
 
-    def _on_command(self, message: Float64MultiArray) -> None:
-        values = np.array(message.data)
+    def _on_command(self, message: JointState) -> None:
+        """Compare with the command before; where some were not heard, as many steps are allowed."""
+        values = np.array(message.position)
+        stamp_ns = from_time(message.header.stamp)
+        num_steps = max(1, math.ceil((stamp_ns - self._previous_ns) / self._dt_ns - EARLY))
+        self._previous_ns = stamp_ns
         self.num_commands += 1
         limits = self._limits
         beyond = (values > limits.upper + ROUNDING) | (values < limits.lower - ROUNDING)
@@ -93,9 +101,12 @@ class CommandWatch(Node):
         if self._previous is not None:
             steps = np.where(limits.is_position, np.abs(values - self._previous), 0.0)
             self.largest_step = max(self.largest_step, float(steps.max()))
-            shares = steps[np.isfinite(limits.max_step)] / limits.max_step[np.isfinite(limits.max_step)]
-            self.largest_share = max(self.largest_share, float(shares.max(initial=0.0)))
-            if (jumps := steps > limits.max_step + ROUNDING).any():
+            allowed = limits.max_step * num_steps
+            self.num_unheard += num_steps - 1 if self.is_playing else 0
+            is_limited = np.isfinite(allowed)
+            share = (steps[is_limited] / allowed[is_limited]).max(initial=0.0)
+            self.largest_share = max(self.largest_share, float(share))
+            if (jumps := steps > allowed + ROUNDING).any():
                 self._tell("jumps", jumps, steps)
         self._previous = values
 
@@ -141,7 +152,8 @@ class KillRun:
         print(f"kills:    {len(after)}; one chunk is {config.model.horizon} actions of {period_ms:.1f} ms")
         print(f"player:   at most {max(after)} actions after a kill (mean {np.mean(after):.1f}), then a hold")
         print(f"hold:     after {np.median(holds):.0f} ms in the middle, {max(holds):.0f} ms at most")
-        print(f"commands: {watch.num_commands}, {watch.state.actions_played} actions said to be played")
+        played = watch.state.actions_played
+        print(f"commands: {watch.num_commands} heard, {watch.num_unheard} not; {played} actions played")
         share = f"{watch.largest_share:.1%} of its limit"
         cut = watch.state.steps_clamped
         print(f"step:     largest {watch.largest_step:.4f}, {share} at most; {cut} targets cut to a limit")
@@ -182,6 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "enable_control": True,
         "instruction": "wave to the visitor",
         "safety.max_step": MAX_STEP,
+        "player.output": "joint_state",  # with stamps: they tell which commands were not heard
     }
     stage = Stage(overrides, options.preset, "kill_brain")
     try:

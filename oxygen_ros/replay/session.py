@@ -247,8 +247,9 @@ class _Source:
             if session.job.cameras:
                 session.outlet.publish_pictures(taken)
         if session.pace.costs is not None:
-            # At least a nanosecond: what a cycle gives comes after its begin.
-            session.clock.sleep_until_ns(session.clock.now_ns() + max(1, session.pace.costs.observe_ns()))
+            # At least a nanosecond in a reproduction: what a cycle gives comes after its begin.
+            cost_ns = max(int(session.pace.is_reproduction), session.pace.costs.observe_ns())
+            session.clock.sleep_until_ns(session.clock.now_ns() + cost_ns)
         return taken
 
     def refusals(self) -> dict[str, int]:

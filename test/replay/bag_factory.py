@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ ROBOT: dict[str, Any] = {
 SETTINGS = tuple(ROBOT.items())
 INSTRUCTION, FRONT, JOINTS = "/oxygen_node/instruction", "/front/image/compressed", "/joint_states"
 COMMAND = "/action_player/joint_command"
+SAME = ("report.json", "report.md", "run.mcap", "cycles.csv")
 
 
 def robot(**changes: Any) -> OxygenConfig:
@@ -106,3 +109,12 @@ def cut(path: Path, share: float) -> Path:
 
 def plan(**changes: Any) -> BagPlan:
     return dataclasses.replace(BagPlan(), **changes)
+
+
+def digests(folder):
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in SAME}
+
+
+def cycles_of(folder):
+    with (folder / "cycles.csv").open(newline="") as file:
+        return list(csv.DictReader(file))

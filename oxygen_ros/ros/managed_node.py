@@ -30,6 +30,7 @@ from oxygen_ros.ros.arguments import RosArguments
 from oxygen_ros.ros.clock_watch import ClockWatch
 from oxygen_ros.ros.diagnostics import health, life_line
 from oxygen_ros.ros.entities import EntityMark
+from oxygen_ros.ros.errands import Errands
 from oxygen_ros.ros.loading import Loading
 from oxygen_ros.ros.parameters import NodeParameters
 from oxygen_ros.runtime.refusals import Refusals
@@ -61,6 +62,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self.parameters = NodeParameters(self, arguments)
         self.refusals = Refusals(self.steady, self.get_logger().warning)
         self.on_end: Callable[[], None] = lambda: None
+        self._errands = Errands(self, self.transitions)
         self._loading: Loading | None = None
         self._loaded: tuple[OxygenConfig, Any] | None = None
         self._has_load_failed = False
@@ -129,9 +131,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
         return int(self.get_clock().now().nanoseconds)
 
     def in_executor(self, work: Callable[[], object]) -> None:
-        """Have ``work`` done on the executor's thread. Any thread."""
-        if self.executor is not None:
-            self.executor.create_task(work)
+        """Have ``work`` done on the executor's thread. Any thread; nothing happens once it does not spin."""
+        self._errands.add(work)
 
     async def bring_up(self) -> None:
         """Load, configure and activate."""

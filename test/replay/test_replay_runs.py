@@ -130,7 +130,8 @@ def test_slow_model_is_late_and_counted(bag, tmp_path):
 
 def test_realtime_measures_this_machine_and_gives_costs(tmp_path):
     path = make_bag(tmp_path, seconds=1.0)
-    report = replay(path, tmp_path / "out", clock="realtime")
+    patient = (("robot.cameras.front.max_age_s", 60.0), ("robot.joint_topics.joints.max_age_s", 60.0))
+    report = replay(path, tmp_path / "out", clock="realtime", settings=patient)
     assert report["measures"]["cycles"]["acted"] >= 1
     costs = json.loads((tmp_path / "out" / "costs.json").read_text())
     assert costs["prefill_ms"] >= 40.0

@@ -97,6 +97,11 @@ class VLAModel(Protocol):
         ...
 
     @property
+    def state_dim(self) -> int:
+        """Width of the state that it takes as numbers; 0 where the state is part of the prompt."""
+        ...
+
+    @property
     def kernels(self) -> str:
         """Which kernels the linear layers use, for people."""
         ...

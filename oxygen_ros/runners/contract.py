@@ -30,6 +30,9 @@ def check_inputs(inputs: ModelInputs, model: VLAModel, layout: KVLayout) -> None
         got = f"{tokens.dtype} {list(tokens.shape)}"
         raise ContractError("token_ids", f"token_ids are {got}, wanted int64 [tokens], at least one")
     _check_ids(tokens, model.spec, "prompt")
+    if model.state_dim and (inputs.state is None or inputs.state.shape != (model.state_dim,)):
+        got = "none" if inputs.state is None else str(list(inputs.state.shape))
+        raise ContractError("state", f"the state is {got}, wanted float32 [{model.state_dim}]")
     if inputs.state is not None and not np.isfinite(inputs.state).all():
         raise ContractError("state", "the state is not finite")
     longest = min(model.spec.max_prefix_tokens, layout.prefix_capacity)

@@ -63,7 +63,8 @@ def _inputs(model: VLAModel, num_images: int) -> ModelInputs:
     """The longest prompt and so many grey images."""
     side = model.image_size
     tokens = np.zeros(model.max_prompt_tokens, dtype=np.int64)
-    return ModelInputs(0, np.zeros((num_images, 3, side, side), dtype=np.float32), tokens)
+    state = np.zeros(model.state_dim, dtype=np.float32) if model.state_dim else None
+    return ModelInputs(0, np.zeros((num_images, 3, side, side), dtype=np.float32), tokens, state)
 
 
 def _batches(runner: ModelRunner, row_buckets: Sequence[int], num_tokens: int) -> dict[int, list[BatchRow]]:

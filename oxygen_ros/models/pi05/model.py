@@ -113,6 +113,11 @@ class Pi05Model:
         """Longest prompt."""
         return self.config.max_token_len
 
+    @property
+    def state_dim(self) -> int:
+        """Width of the state of a pi0 head; 0 for pi0.5."""
+        return max(expert.state_dim for expert in self.config.experts)
+
     def num_prefix_tokens(self, num_images: int, num_prompt_tokens: int) -> int:
         """Tokens of a prefix with so many images and prompt tokens."""
         return num_images * self.config.vision.num_tokens + num_prompt_tokens

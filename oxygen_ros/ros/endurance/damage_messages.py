@@ -108,8 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stage = Stage(overrides, options.preset, "damage_messages")
     try:
         run = DamageRun(options, stage)
-        run.run(options.count)
-        run.report()
+        try:
+            run.run(options.count)
+        finally:
+            run.report()
         codes = stage.end_programs(NODES)
     except (OxygenError, TimeoutError) as fault:
         print(fault, file=sys.stderr)

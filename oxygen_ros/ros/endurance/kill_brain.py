@@ -29,7 +29,7 @@ from oxygen_ros.runtime.limits import CommandArray, JointLimits
 from oxygen_ros.runtime.stamps import from_time
 
 START_WITHIN_S = 120.0
-HOLD_PATIENCE_S = 30.0
+HOLD_PATIENCE_S = 120.0
 MIN_PLAY_S, MAX_PLAY_S = 0.3, 2.5
 SILENCE_S = 0.3
 MAX_STEP = 0.02
@@ -149,6 +149,8 @@ class KillRun:
         watch, config = self.watch, self.stage.config
         after, holds = self._actions_after, self._holds_after_ms
         period_ms = 1000 / config.cycle.action_rate_hz
+        if not after:
+            return
         print(f"kills:    {len(after)}; one chunk is {config.model.horizon} actions of {period_ms:.1f} ms")
         print(f"player:   at most {max(after)} actions after a kill (mean {np.mean(after):.1f}), then a hold")
         print(f"hold:     after {np.median(holds):.0f} ms in the middle, {max(holds):.0f} ms at most")
@@ -199,8 +201,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stage = Stage(overrides, options.preset, "kill_brain")
     try:
         run = KillRun(options, stage)
-        run.run(options.times)
-        run.report()
+        try:
+            run.run(options.times)
+        finally:
+            run.report()
         codes = stage.end_programs(["oxygen_node", "action_player"])
     except (OxygenError, TimeoutError) as fault:
         print(fault, file=sys.stderr)

@@ -71,7 +71,8 @@ class Stage:
             now_ns = CLOCK.now_ns()
             fallen = [name for name, program in self.programs.items() if not program.is_alive]
             if now_ns > until_ns or fallen:
-                why = f"{', '.join(fallen)} ended" if fallen else f"not within {limit_s:g} s"
+                ends = [f"{name} ended with {self.programs[name].process.returncode}" for name in fallen]
+                why = ", ".join(ends) or f"not within {limit_s:g} s"
                 raise TimeoutError(f"{what}: {why}\n{self._last_words(fallen)}")
             CLOCK.sleep_until_ns(now_ns + LOOK_EVERY_NS)
 

@@ -328,6 +328,7 @@ def test_relative_actions_without_names_are_warned_about(tmp_path):
     [
         (lambda doc: doc["steps"].append({"registry_name": "my_step", "config": {}}), "processor_step"),
         (lambda doc: doc["steps"].reverse(), "processor_order"),
+        (lambda doc: doc["steps"].append(doc["steps"][3]), "processor_step"),
         (lambda doc: step_of(doc, "normalizer_processor")["config"]["norm_map"].pop("STATE"), "norm_mode"),
         (
             lambda doc: step_of(doc, "normalizer_processor")["config"]["norm_map"].update(STATE="Q"),
@@ -352,6 +353,41 @@ def test_preprocessor_that_is_not_the_known_one_is_refused(tmp_path, change, cod
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(folder)
     assert caught.value.code == code
+
+
+def leaves(value, path=()):
+    """Paths to every value of a JSON document."""
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, child in children:
+        yield (*path, key)
+        yield from leaves(child, (*path, key))
+
+
+@pytest.mark.parametrize("name", ["config.json", PREPROCESSOR, POSTPROCESSOR])
+def test_any_value_anywhere_is_read_or_refused_by_name(tmp_path, name):
+    folder = copy_case("pi05_aloha_seed1", tmp_path)
+    whole = (folder / name).read_text()
+    places = list(leaves(json.loads(whole)))
+    rng = np.random.default_rng(0)
+    strange = [None, True, -1, 1.5, "", [], {}, [1, 2], {"a": 1}, 10**30, float("inf"), "224"]
+    refused = 0
+    for index in range(80):
+        document = json.loads(whole)
+        *above, last = places[rng.integers(len(places))]
+        target = document
+        for key in above:
+            target = target[key]
+        target[last] = strange[index % len(strange)]
+        (folder / name).write_text(json.dumps(document))
+        try:
+            open_checkpoint(folder)
+        except CheckpointError as error:
+            refused += 1
+            assert error.code
+            assert error.message
+    assert refused > 20
 
 
 def test_openpi_directory_opens_with_its_assets(tmp_path):

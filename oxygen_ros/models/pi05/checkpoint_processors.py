@@ -72,7 +72,14 @@ def read_pipeline(path: Path) -> Pipeline:
             "copy it from where the checkpoint was trained; files of 2025 are migrated with LeRobot's "
             "migrate_policy_normalization",
         )
-    steps = {step.text("registry_name"): step for step in read_json(path).children("steps")}
+    listed = read_json(path).children("steps")
+    steps = {step.text("registry_name"): step for step in listed}
+    if len(steps) != len(listed):
+        raise CheckpointError(
+            "processor_step",
+            f"{path} has a step more than once: {', '.join(step.text('registry_name') for step in listed)}",
+            "the pipeline was changed; take the checkpoint's own",
+        )
     unknown = [name for name in steps if name not in KNOWN]
     if unknown:
         raise CheckpointError(

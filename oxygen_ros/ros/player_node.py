@@ -27,7 +27,6 @@ from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, status
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.ros.node_clock import NodeClock
 from oxygen_ros.ros.polled_joints import PolledJoints
-from oxygen_ros.ros.sensors import QosWatch
 from oxygen_ros.ros.ticker import Ticker
 from oxygen_ros.runtime.playback import Mode, PlayerSettings, PlayerStatus
 from oxygen_ros.runtime.player import ChunkPlayer
@@ -44,7 +43,6 @@ class Parts:
     player: ChunkPlayer
     commands: CommandOutlet
     state: Publisher
-    watch: QosWatch
     joints: PolledJoints
 
 
@@ -65,7 +63,6 @@ class ActionPlayer(ManagedNode):
         player = ChunkPlayer(
             PlayerSettings.of(config), NodeClock(self, self.steady), self.now_ns, self.refusals
         )
-        watch = QosWatch(self)
         topics = config.topics
         depth = 2 * len(config.model.experts)
         self.create_subscription(ActionChunkMessage, topics.player_chunk, self._on_chunk, qos.newest(depth))
@@ -76,8 +73,7 @@ class ActionPlayer(ManagedNode):
             player=player,
             commands=CommandOutlet(self, config, player),
             state=self.create_lifecycle_publisher(PlayerState, topics.player_state, qos.newest(10)),
-            watch=watch,
-            joints=PolledJoints(self, config, watch, self._on_joints),
+            joints=PolledJoints(self, config.robot, self._on_joints),
         )
         if not config.enable_control:
             self.get_logger().warning("Dry run: nothing goes to the robot (enable_control is false).")
@@ -112,9 +108,7 @@ class ActionPlayer(ManagedNode):
         player = self._parts.player
         now = player.status()
         is_lost = player.is_brain_silent and now.mode in (Mode.PLAYING, Mode.HOLDING)
-        if problems := list(self._parts.watch.problems.values()):
-            level, message = ERROR, "; ".join(problems)
-        elif is_lost and self.is_active:
+        if is_lost and self.is_active:
             level, message = ERROR, f"no chunk for more than {player.settings.brain_timeout_ns / 1e9:g} s"
         else:
             level, message = OK if now.mode is Mode.PLAYING else WARN, now.reason or "playing"

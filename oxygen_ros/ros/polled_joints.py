@@ -1,7 +1,8 @@
 """Joint topics that are looked at when their positions are wanted, instead of a callback for each message.
 
-A callback costs the executor some 0.2 ms of Python: at 200 Hz more than all else that the player does. One
-caller at a time.
+A message that wakes the executor costs about a millisecond of Python: at 200 Hz more than all else that the
+player does. Their events would wake it as well, so there are none: the brain, which hears the same topics,
+reports a publisher whose quality of service does not fit. One caller at a time.
 """
 
 from __future__ import annotations
@@ -10,64 +11,56 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
-from rclpy.event_handler import EventHandler
+from rclpy.event_handler import SubscriptionEventCallbacks
 from sensor_msgs.msg import JointState
 
-from oxygen_ros.config import OxygenConfig
+from oxygen_ros.config import RobotConfig
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.managed_node import ManagedNode
-from oxygen_ros.ros.sensors import QosWatch
 
 
-class PolledGroup(CallbackGroup):
-    """Keeps subscriptions from the executor. Their events get through: a publisher that does not fit."""
+class NeverGroup(CallbackGroup):
+    """Keeps its subscriptions out of every executor."""
 
     def can_execute(self, entity: Any) -> bool:
-        """True for events."""
-        return isinstance(entity, EventHandler)
+        """Never."""
+        return False
 
     def beginning_execution(self, entity: Any) -> bool:
-        """True for events."""
-        return isinstance(entity, EventHandler)
+        """Never."""
+        return False
 
     def ending_execution(self, entity: Any) -> None:
-        """Nothing to note."""
+        """Nothing has begun."""
 
 
 class PolledJoints:
     """Newest message of each JointState topic, taken on demand."""
 
     def __init__(
-        self,
-        node: ManagedNode,
-        config: OxygenConfig,
-        watch: QosWatch,
-        store: Callable[[str, JointState], None],
+        self, node: ManagedNode, robot: RobotConfig, store: Callable[[str, JointState], None]
     ) -> None:
         """Subscribe; ``store`` gets the name of the source and the message."""
-        self._watch = watch
         self._store = store
-        group = PolledGroup()
+        group, no_events = NeverGroup(), SubscriptionEventCallbacks(use_default_callbacks=False)
         self._sources = [
             (
                 name,
-                source.topic,
                 node.create_subscription(
                     JointState,
                     source.topic,
                     lambda _: None,
                     qos.sensor(source.qos),
                     callback_group=group,
-                    event_callbacks=watch.callbacks(source.topic),
+                    event_callbacks=no_events,
                 ),
             )
-            for name, source in ((n, config.robot.joint_topics[n]) for n in config.robot.joint_topic_names)
+            for name, source in ((n, robot.joint_topics[n]) for n in robot.joint_topic_names)
         ]
 
     def poll(self) -> None:
         """Store what has come since the last time, oldest first."""
-        for name, topic, subscription in self._sources:
+        for name, subscription in self._sources:
             with subscription.handle:
                 while (taken := subscription.handle.take_message(JointState, False)) is not None:
-                    self._watch.heard(topic)
                     self._store(name, taken[0])

@@ -7,7 +7,7 @@ cycle; the main thread waits for signals. Why: docs/decisions/0002-control-threa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
@@ -29,7 +29,6 @@ from oxygen_ros.ros.conversions import to_report_message
 from oxygen_ros.ros.joint_check import JointCheck
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.ros.node_clock import NodeClock
-from oxygen_ros.ros.recorder import RecordedDesk, RecordedMailbox, Recorder, halt_line
 from oxygen_ros.ros.sensors import SensorInputs
 from oxygen_ros.ros.text_desk import TextDesk
 from oxygen_ros.ros.text_outlet import TextOutlet
@@ -42,6 +41,9 @@ from oxygen_ros.runtime.question_desk import QuestionDesk
 from oxygen_ros.runtime.readiness import MailboxRules
 from oxygen_ros.runtime.throttle import Throttle
 from oxygen_ros.types import CycleReport, CycleStatus
+
+if TYPE_CHECKING:  # its bag library is needed by robots that record, and by nobody else
+    from oxygen_ros.ros.recorder import Recorder
 
 MAX_FAILURES = 3
 """Failed cycles in a row after which the node gives up and goes through error processing."""
@@ -104,7 +106,7 @@ class OxygenNode(ManagedNode):
             self.get_logger().warning("This is a stand-in: no model is behind its actions and texts.")
         for role in config.robot.camera_roles:
             log(f"Camera {role}: {config.robot.cameras[role].topic} -> slot {config.robot.slot_of(role)}")
-        recorder = Recorder(self, config) if config.record else None
+        recorder = self._make_recorder(config)
         mailbox = self._make_mailbox(config, recorder)
         sent = (recorder.chunk,) if recorder else ()
         actions = ActionOutlet(self, config, mailbox.positions, *sent)
@@ -213,6 +215,8 @@ class OxygenNode(ManagedNode):
     def _halt(parts: Parts, reason: str) -> None:
         """End texts, withdraw chunks. Control thread, or while it stands still."""
         if parts.recorder is not None:
+            from oxygen_ros.ros.recorder import halt_line
+
             parts.recorder.line(halt_line(reason))
         parts.cycle.halt(reason)
 
@@ -228,7 +232,18 @@ class OxygenNode(ManagedNode):
             texts.publish_text,
             lambda: self.is_active,
         )
-        return RecordedDesk(recorder, brain.engine, *parts) if recorder else QuestionDesk(*parts)
+        if recorder is None:
+            return QuestionDesk(*parts)
+        from oxygen_ros.ros.recorder import RecordedDesk
+
+        return RecordedDesk(recorder, brain.engine, *parts)
+
+    def _make_recorder(self, config: OxygenConfig) -> Recorder | None:
+        if not config.record:
+            return None
+        from oxygen_ros.ros.recorder import Recorder
+
+        return Recorder(self, config)
 
     def _make_mailbox(self, config: OxygenConfig, recorder: Recorder | None) -> Mailbox:
         fallback, why = bridge_reader()
@@ -247,7 +262,11 @@ class OxygenNode(ManagedNode):
             self.get_logger().warning,
             self._last_observation_id,
         )
-        mailbox = RecordedMailbox(recorder, config, *parts) if recorder else Mailbox(*parts)
+        mailbox = Mailbox(*parts)
+        if recorder is not None:
+            from oxygen_ros.ros.recorder import RecordedMailbox
+
+            mailbox = RecordedMailbox(recorder, config, *parts)
         mailbox.put_instruction(config.instruction.strip())
         return mailbox
 

@@ -138,11 +138,11 @@ def _write_weights(path: Path, config: Pi05Config, dtype: str, seed: int) -> Non
 def _values(noise: torch.Tensor, name: str, count: int) -> Iterator[torch.Tensor]:
     """Values of one tensor, block by block: noise of a size that keeps activations tame."""
     scale = 0.0 if name.endswith("norm.weight") else 0.02
+    half = BLOCK_ELEMENTS // 2
     # One start for both: as in a fresh conversion, the head is the embedding.
-    start = 0 if name in (EMBEDDING, LM_HEAD) else sum(name.encode()) * 7919 % (BLOCK_ELEMENTS // 2)
-    shifted = noise.roll(start) * scale
-    for begin in range(0, count, BLOCK_ELEMENTS):
-        yield shifted[: min(BLOCK_ELEMENTS, count - begin)]
+    start = 0 if name in (EMBEDDING, LM_HEAD) else sum(name.encode()) * 7919 % half
+    for begin in range(0, count, half):
+        yield noise[start : start + min(half, count - begin)] * scale
 
 
 def _config_json(robot: RobotConfig, config: Pi05Config, dtype: str) -> dict[str, Any]:

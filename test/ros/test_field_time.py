@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 
 import pytest
@@ -36,21 +37,21 @@ class Bag:
         self._b.probe.send_joints(stamp_ns=self.now_ns)
 
 
-@pytest.mark.parametrize("name", ["oxygen_node", "action_player"])
-def test_b68_simulated_time_without_a_clock_is_warned_about_and_ends_well(name):
-    with bench() as b:
-        node = NodeProcess(name, b.namespace, {**SMALL, "use_sim_time": True})
-        try:
-            b.until(lambda: "no /clock" in node.output, f"the warning\n{node.output}")
-            state = b.until(lambda: b.health(f"{name}: state"), "a heartbeat")
+def test_b68_simulated_time_without_a_clock_is_warned_about_and_ends_well():
+    names = ("oxygen_node", "action_player")
+    with bench() as b, contextlib.ExitStack() as stack:
+        nodes = [NodeProcess(name, b.namespace, {**SMALL, "use_sim_time": True}) for name in names]
+        for node in nodes:
+            stack.callback(node.close)
+        for node in nodes:
+            b.until(lambda node=node: "no /clock" in node.output, f"the warning\n{node.output}")
+            state = b.until(lambda node=node: b.health(f"{node.name}: state"), "a heartbeat")
             assert state.message == "active", "configure and activate came back"
             assert {v.key: v.value for v in state.values}["ros_time"] == "no /clock"
             code, seconds = node.end(signal.SIGINT)
             assert code == 0
             assert seconds < may_take_s(END_WITHIN_S)
             assert "Traceback" not in node.output
-        finally:
-            node.close()
 
 
 def test_b69_first_clock_makes_nothing_stale_and_misses_nothing():

@@ -118,6 +118,14 @@ def test_command_watch_allows_as_many_steps_as_commands_were_not_heard():
     assert [fault.partition(":")[0] for fault in watch.faults] == ["command 4 jumps"]
 
 
+def test_command_watch_allows_one_step_after_a_hold():
+    watch = Watch(no_limits(max_step=0.1))
+    for values, at_ms in (([0.0, 0.0], 0), ([0.1, 0.0], 3000), ([0.3, 0.0], 6000)):
+        watch._on_command(command(values, at_ms * MS))
+    assert [fault.partition(":")[0] for fault in watch.faults] == ["command 3 jumps"]
+    assert watch.num_unheard == 0
+
+
 def test_command_watch_counts_actions_after_a_kill_by_the_stamps_of_the_player():
     watch = Watch(no_limits())
     for at_ms, played, mode in ((0, 10, 1), (20, 11, 1), (40, 12, 1), (60, 13, 1), (80, 13, 2)):

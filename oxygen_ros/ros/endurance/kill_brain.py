@@ -35,6 +35,7 @@ SILENCE_S = 0.3
 MAX_STEP = 0.02
 """Of every joint: so small that the limit is at work all the time."""
 ROUNDING = 1e-6
+MAX_UNHEARD = 8
 EARLY = 0.5
 """Of a period: a command may come so much late before the one in between counts as not heard."""
 
@@ -88,10 +89,15 @@ class CommandWatch(Node):
         self.states.append((from_time(message.header.stamp), message))
 
     def _on_command(self, message: JointState) -> None:
-        """Compare with the command before; where some were not heard, as many steps are allowed."""
+        """Compare with the command before; where a few were not heard, as many steps are allowed.
+
+        A longer silence is a hold: after it one step is allowed.
+        """
         values = np.array(message.position)
         stamp_ns = from_time(message.header.stamp)
         num_steps = max(1, math.ceil((stamp_ns - self._previous_ns) / self._dt_ns - EARLY))
+        if num_steps > MAX_UNHEARD + 1:
+            num_steps = 1
         self._previous_ns = stamp_ns
         self.num_commands += 1
         limits = self._limits
@@ -102,7 +108,7 @@ class CommandWatch(Node):
             steps = np.where(limits.is_position, np.abs(values - self._previous), 0.0)
             self.largest_step = max(self.largest_step, float(steps.max()))
             allowed = limits.max_step * num_steps
-            self.num_unheard += num_steps - 1 if self.is_playing else 0
+            self.num_unheard += num_steps - 1
             is_limited = np.isfinite(allowed)
             share = (steps[is_limited] / allowed[is_limited]).max(initial=0.0)
             self.largest_share = max(self.largest_share, float(share))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +42,8 @@ class Stage:
         # Alone in a domain: whoever comes and goes beside the run costs all nodes time and memory.
         os.environ.setdefault("ROS_DOMAIN_ID", str(10 + os.getpid() % 90))
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        # An end from outside runs through ``close``: no program is left behind.
+        self._on_term = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         self._nodes: list[Node] = []
         self._executor = SingleThreadedExecutor()
         self._thread = threading.Thread(target=self._spin, daemon=True)
@@ -95,6 +99,7 @@ class Stage:
             node.destroy_node()
         rclpy.utilities.try_shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
+        signal.signal(signal.SIGTERM, self._on_term)
 
     def _spin(self) -> None:
         try:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oxygen_ros.clock import SteadyClock
+from oxygen_ros.config import default_config_dirs
 from oxygen_ros.errors import OxygenError
 
 NAMESPACE = "oxygen_demo"
@@ -34,6 +35,14 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--plain", action="store_true", help="no colours, for logs")
     parser.add_argument("--preset", default="humanoid", help="robot preset (default: humanoid)")
     return parser.parse_args(arguments)
+
+
+def set_transport() -> None:
+    """Stay on this machine, and send pictures through shared memory, unless the user has chosen otherwise."""
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    profiles = [folder / "fastdds_shm.xml" for folder in default_config_dirs()]
+    if profile := next((path for path in profiles if path.is_file()), None):
+        os.environ.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(profile))
 
 
 def node_command(name: str, preset: str) -> list[str]:
@@ -87,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: end.set())
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    set_transport()
     from oxygen_ros.ros.demo_stage import DemoStage
 
     try:

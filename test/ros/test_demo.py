@@ -6,14 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {**os.environ, "FASTRTPS_DEFAULT_PROFILES_FILE": str(ROOT / "config" / "fastdds_shm.xml")}
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "FASTRTPS_DEFAULT_PROFILES_FILE"}
 DEMO = [sys.executable, "-m", "oxygen_ros.ros.demo", "--plain"]
 
 

@@ -237,7 +237,7 @@ def test_limits_of_joints_hold_on_every_command():
         assert sent[:, 0].max() <= 0.15 + 1e-9
         assert np.abs(np.diff(np.r_[0.2, sent[:, 1]])).max() <= 0.01 + 1e-9
         assert np.abs(np.diff(np.r_[0.3, sent[:, 2]])).max() <= 0.4 * 0.05 + 1e-9
-        assert b.got("state")[-1].steps_clamped >= 15
+        b.until(lambda: b.got("state")[-1].steps_clamped >= 15, "a state that counts the clamped steps")
 
 
 def test_commands_as_joint_states_carry_names_and_stamps():

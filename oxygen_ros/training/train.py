@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -52,8 +53,19 @@ def train(team: Team, options: argparse.Namespace, recipe: Recipe) -> None:
         facts["wall_hours_of_this_start"] = round((clock.now_ns() - started_ns) / 3.6e12, 3)
         facts["cpu_hours_of_this_start"] = round(cpu_s / 3600, 3)
         facts["command"] = options.command
+        facts["commit"] = options.commit
         write_checkpoint(options.out / "checkpoint", trainer.average, facts)
         print(f"checkpoint: {options.out / 'checkpoint'}")
+
+
+def commit_of_this_code() -> str:
+    """Commit that holds this file, "-dirty" when files were changed since; "unknown" outside of git."""
+    command = ("git", "describe", "--always", "--dirty", "--exclude", "*")
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -61,6 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     options = parse_arguments(given)
     options.command = " ".join(["python -m oxygen_ros.training.train", *given])
+    options.commit = commit_of_this_code()
     recipe = smoke_recipe(options.seed) if options.smoke else replace(Recipe(), seed=options.seed)
     if options.steps is not None:
         recipe = replace(recipe, joint_steps=options.steps)

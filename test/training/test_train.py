@@ -1,6 +1,7 @@
 """The training and scoring commands, run for a moment; the committed checkpoint and its scores."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ def test_train_smoke_runs_every_part_and_writes_a_checkpoint(smoke):
     manifest = json.loads((smoke / "checkpoint" / "manifest.json").read_text())
     assert (manifest["seed"], manifest["joint_steps_done"]) == (3, 4)
     assert "--smoke" in manifest["command"]
+    assert re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?|unknown", manifest["commit"])
     assert 2e6 < manifest["parameters"] < 5e6
 
 

@@ -82,12 +82,10 @@ class Brain:
             guide=guide,
         )
 
-    def guide(self, num_played: Callable[[], int]) -> ChunkGuide | None:
-        """What guides each chunk by the last one, with player.mode rtc; None otherwise.
-
-        Args:
-            num_played: the player's count of played actions as last heard, 0 if unknown.
-        """
+    def guide(
+        self, num_played: Callable[[], int], settle: Callable[[int], int] = lambda delay: delay
+    ) -> ChunkGuide | None:
+        """What guides each chunk by the last one, with player.mode rtc; None otherwise. As ChunkGuide."""
         player = self.config.player
         if player.mode != "rtc":
             return None
@@ -101,6 +99,7 @@ class Brain:
                 first_delay=math.ceil(costs_ns / self.config.cycle.action_dt_ns),
             ),
             num_played,
+            settle,
         )
 
 

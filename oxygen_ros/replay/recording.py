@@ -66,6 +66,7 @@ class Recording:
         costs: by cycle, from its reports.
         wishes: what people wanted, in order.
         steps: by cycle, whether each next decode step might begin, 1 for yes.
+        delays: by cycle, in actions, the delay of each guided chunk.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class Recording:
     costs: Mapping[int, CycleCosts] = field(default_factory=dict)
     wishes: tuple[Wish, ...] = ()
     steps: Mapping[int, str] = field(default_factory=dict)
+    delays: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def played(self) -> dict[int, int]:
@@ -125,13 +127,15 @@ def read_recording(bag: Bag, namespace: str = "") -> Recording:
     if topic is None or bag.topics[topic].type != STRING:
         return Recording(costs=_read_costs(bag, finder))
     lines = [(r.time_ns, parse_line(bag.types.read(STRING, r.data).data)) for r in bag.records((topic,))]
+    ends = [line for _, line in lines if line.get("kind") == DECODED]
     begins = [line for _, line in lines if line.get("kind") == BEGIN and line.get("format") == FORMAT]
     return Recording(
         config=dict(begins[0].get("config", {})) if begins else {},
         cycles=tuple(_cycle(at_ns, line) for at_ns, line in lines if line.get("kind") == CYCLE),
         costs=_read_costs(bag, finder),
         wishes=_read_wishes(bag, finder, [line for _, line in lines]),
-        steps={int(x["cycle"]): str(x["steps"]) for _, x in lines if x.get("kind") == DECODED},
+        steps={int(line["cycle"]): str(line["steps"]) for line in ends},
+        delays={int(line["cycle"]): tuple(map(int, line.get("delays", ()))) for line in ends},
     )
 
 

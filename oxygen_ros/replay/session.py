@@ -20,6 +20,7 @@ from oxygen_ros.replay.job import Job
 from oxygen_ros.replay.measures.reference import Reference
 from oxygen_ros.replay.outlet import Outlet
 from oxygen_ros.replay.pace import choose_pace, without_costs
+from oxygen_ros.replay.recorded_delays import RecordedDelays
 from oxygen_ros.replay.recorded_steps import RecordedSteps
 from oxygen_ros.replay.recording import Recording
 from oxygen_ros.replay.schedule import every_period, recorded
@@ -81,6 +82,7 @@ class Session:
         custom = {"oxygen_ros.replay_of": bag.name, "oxygen_ros.preset": config.preset}
         self.outlet = Outlet(folder, config, bag.types, self.clock, self.player, self.figures, custom)
         self.world = self._make_world(refusals)
+        self._delays = RecordedDelays(recording.delays if self.pace.is_reproduction else {})
 
     @property
     def recorded_preset(self) -> str:
@@ -99,6 +101,7 @@ class Session:
             reports=self.outlet,
             clock=self.clock,
             numbering=numbering,
+            guide=self.brain.guide(self.mailbox.num_played, self._delays.settle),
         )
         end_ns = self.span_ns[1]
         is_whole = True
@@ -137,6 +140,7 @@ class Session:
 
     def _begin_cycle(self, cycle_id: int) -> None:
         self.outlet.begin_cycle(cycle_id, self.clock.now_ns())
+        self._delays.begin(cycle_id)
         if self.pace.costs is not None:
             self.pace.costs.begin(cycle_id)
 

@@ -115,7 +115,8 @@ class OxygenNode(ManagedNode):
         sensors = SensorInputs(self, config, mailbox)
         TextDesk(self, config, self._make_desk(config, brain, texts, recorder))
         self.create_service(Trigger, config.topics.reset, self._on_reset)
-        guide = brain.guide(mailbox.num_played)
+        settle = (recorder.delays.settle,) if recorder else ()
+        guide = brain.guide(mailbox.num_played, *settle)
         cycle = brain.cycle(
             source=mailbox,
             actions=actions,

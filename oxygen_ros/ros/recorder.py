@@ -19,6 +19,7 @@ from oxygen_ros.engine.engine import Engine
 from oxygen_ros.replay.bag.message_types import MessageTypes
 from oxygen_ros.replay.bag.writer import BagWriter
 from oxygen_ros.replay.messages import MessageMaker
+from oxygen_ros.replay.recorded_delays import NotedDelays
 from oxygen_ros.replay.recorded_steps import NotedSteps
 from oxygen_ros.replay.recording import (
     ASKED,
@@ -60,6 +61,7 @@ class Recorder:
         self._last_ns = 0
         self._due_ns = self._cycle_id = 0
         self.num_dropped = 0
+        self.delays = NotedDelays()
         self.path = self._new_path()
         self._writer = BagWriter(
             self.path, self._types, custom={"oxygen_ros.recorded_by": node.get_fully_qualified_name()}
@@ -95,7 +97,9 @@ class Recorder:
     def end_cycle(self, steps: object) -> None:
         """A cycle has ended; ``steps`` is the engine's rule for decode steps. Control thread."""
         if isinstance(steps, NotedSteps):
-            self.line(event_line(DECODED, cycle=self._cycle_id, steps=steps.take()))
+            self.line(
+                event_line(DECODED, cycle=self._cycle_id, steps=steps.take(), delays=self.delays.take())
+            )
 
     def end_take(self, begin_ns: int, taken: Observation | NotReady) -> None:
         """The cycle has taken its inputs. Control thread."""

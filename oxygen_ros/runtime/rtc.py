@@ -90,10 +90,22 @@ class ChunkGuide:
     when it is not heard, and when the last chunk is used up.
     """
 
-    def __init__(self, settings: GuideSettings, num_played: Callable[[], int]) -> None:
-        """Start without a chunk. ``num_played`` gives the player's count as last heard, 0 if unknown."""
+    def __init__(
+        self,
+        settings: GuideSettings,
+        num_played: Callable[[], int],
+        settle: Callable[[int], int] = lambda delay: delay,
+    ) -> None:
+        """Start without a chunk.
+
+        Args:
+            settings: see there.
+            num_played: gives the player's count as last heard, 0 if unknown.
+            settle: is told the delay that was measured, gives the one that counts. For recordings.
+        """
         self._settings = settings
         self._num_played = num_played
+        self._settle = settle
         self._delay = DelayEstimate(settings.delay_window)
         self._last: dict[str, _Made] = {}
         self.num_clamped = 0
@@ -113,9 +125,10 @@ class ChunkGuide:
         if len(left) == 0:
             return None
         settings, horizon = self._settings, len(last.actions)
-        if self.delay > min(settings.window, len(left)):
+        delay = self._settle(self.delay)
+        if delay > min(settings.window, len(left)):
             self.num_clamped += 1
-        weights = guidance_weights(self.delay, settings.window, len(left), horizon, settings.schedule)
+        weights = guidance_weights(delay, settings.window, len(left), horizon, settings.schedule)
         # Where it has ended, the last chunk stands still: zeros would pull towards the mean of the data.
         previous = np.concatenate((left, np.repeat(left[-1:], horizon - len(left), axis=0)))
         return Guidance(previous, weights, settings.max_gain)

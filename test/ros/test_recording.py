@@ -77,14 +77,16 @@ def test_b77_bag_of_the_node_alone_gives_the_same_inputs_and_texts(replayed):
         assert sum(bool(row["inputs"]) for row in csv.DictReader(file)) > 15
 
 
+def chunks_of(path):
+    """Actions by observation."""
+    with Bag(path) as bag:
+        (topic,) = [name for name in bag.topics if name.endswith("/action_chunk")]
+        read = [bag.types.read("oxygen_ros/msg/ActionChunk", r.data) for r in bag.records((topic,))]
+    return {chunk.observation_id: chunk.actions.tobytes() for chunk in read if chunk.horizon}
+
+
 def test_b77_actions_are_those_that_were_sent(recorded, replayed):
-    kind, chunks = "oxygen_ros/msg/ActionChunk", []
-    with Bag(recorded) as live, Bag(replayed[0] / "run.mcap") as run:
-        for bag in (live, run):
-            (topic,) = [name for name in bag.topics if name.endswith("/action_chunk")]
-            read = [bag.types.read(kind, record.data) for record in bag.records((topic,))]
-            chunks.append({c.observation_id: c.actions.tobytes() for c in read if c.horizon})
-    live, run = chunks
+    live, run = chunks_of(recorded), chunks_of(replayed[0] / "run.mcap")
     assert len(live) > 15
     both = live.keys() & run.keys()
     assert {number: run[number] for number in both} == {number: live[number] for number in both}
@@ -118,3 +120,25 @@ def test_recording_can_be_replayed_with_another_seed_and_costs(recorded, tmp_pat
     assert report["setup"]["seed"] == 9
     assert report["setup"]["reproduces_recording"] is False
     assert report["measures"]["cycles"]["acted"] > 10
+
+
+def test_b77_guided_actions_are_those_that_were_sent(tmp_path):
+    # Chunks that take one to three actions to make: the delay differs from run to run.
+    slow = {"runner__fake__act_ms": 50.0, "runner__fake__jitter_ms": 50.0}
+    path = record(tmp_path / "runs", 60, player__mode="rtc", **slow)
+    live = chunks_of(path)
+    assert len(live) > 15
+    replay_bag(Job(bag=str(path), out=str(tmp_path / "rtc"), pictures=False))
+    run = chunks_of(tmp_path / "rtc" / "run.mcap")
+    both = live.keys() & run.keys()
+    assert {number: run[number] for number in both} == {number: live[number] for number in both}
+    assert len(live.keys() ^ run.keys()) <= 1
+    unguided = Job(
+        bag=str(path),
+        out=str(tmp_path / "receding"),
+        settings=(("player.mode", "receding"),),
+        pictures=False,
+    )
+    replay_bag(unguided)
+    others = chunks_of(tmp_path / "receding" / "run.mcap")
+    assert sum(others[number] != live[number] for number in both & others.keys()) > 5

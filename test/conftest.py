@@ -15,9 +15,11 @@ ROS_MODULES = re.compile(
     r"rclpy|\w+_msgs|\w+_srvs|builtin_interfaces|cv_bridge|launch|launch_ros|ament_index_python|rosidl_\w+"
 )
 
-# ROS tests of one run meet each other and nobody else.
+# ROS tests of one process meet each other and nobody else: not even those of another worker of the same run.
 os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-os.environ.setdefault("ROS_DOMAIN_ID", str(10 + os.getpid() % 90))
+os.environ.setdefault("ROS_DOMAIN_ID", str(10 + os.getpid() % 80))
+if worker := os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw"):
+    os.environ["ROS_DOMAIN_ID"] = str((int(os.environ["ROS_DOMAIN_ID"]) + 1 + int(worker)) % 102)
 
 # Helper modules are imported by their own name from the tests beside them. Last on the path: they hide none.
 sys.path.extend(str(folder) for folder in (*sorted(TESTS.iterdir()), TESTS) if folder.is_dir())

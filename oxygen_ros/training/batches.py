@@ -103,15 +103,15 @@ class Batch:
 def choose_text(rng: np.random.Generator, truth: Truth, task: Task) -> tuple[str, str]:
     """A random text task with its true answer: (suffix prompt, answer)."""
     kind = rng.random()
-    if kind < 0.40:
+    if kind < 0.25:
         return grammar.MEMORY_PROMPT, grammar.memory_sentence(truth, task)
-    if kind < 0.62:
+    if kind < 0.45:
         return grammar.NEXT_PROMPT, grammar.next_sentence(truth, task)
-    if kind < 0.64:
+    if kind < 0.48:
         return str(rng.choice(_STRANGE_QUESTIONS)), grammar.UNKNOWN_ANSWER
     known = grammar.questions()
     question = known[rng.integers(len(known))]
-    if kind > 0.90:
+    if kind > 0.95:
         question = f"Where is the {task.instruction.split()[2]} cube?"
     return question, grammar.answer(question, truth)
 

@@ -26,9 +26,9 @@ class Recipe:
     shard_frames: int = 16_000
     warmup_steps: int = 300
     warmup_batch: int = 48
-    joint_steps: int = 1_200
+    joint_steps: int = 1_800
     batch: int = 32
-    texts: int = 6
+    texts: int = 16
     flow_samples: int = 2
     blind_share: float = 0.15
     muon_rate: float = 0.02
@@ -40,7 +40,7 @@ class Recipe:
     rollout_share: float = 0.35
     decay_start: float = 0.65
     average_decay: float = 0.995
-    text_weight: float = 0.3
+    text_weight: float = 1.0
     place_weight: float = 0.5
     plan_weight: float = 0.5
     save_every: int = 100

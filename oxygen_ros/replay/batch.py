@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from oxygen_ros.clock import SteadyClock
@@ -18,6 +21,8 @@ from oxygen_ros.replay.unit import UNUSABLE, Progress, replay_bag
 
 SEVERITY = (2, 1, 3, 0)
 """Exit codes, worst first."""
+ASKED_EVERY_S = 0.1
+"""So often workers are told of an interruption while their reports are waited for."""
 HEAD = (
     "bag",
     "exit",
@@ -71,19 +76,30 @@ def folders_of(bags: Sequence[Path], out: Path) -> list[Path]:
 def run_jobs(
     jobs: Sequence[Job], workers: int, is_interrupted: Callable[[], bool]
 ) -> Iterator[tuple[Job, dict[str, Any]]]:
-    """Reports in the order of the jobs, each as soon as it and those before it are done."""
+    """Reports in the order of the jobs, each as soon as it and those before it are done.
+
+    Once interrupted, replays that run end after their cycle and report what they have; no more are begun.
+    Main thread.
+    """
     if workers <= 1 or len(jobs) == 1:
         for job in jobs:
+            if is_interrupted():
+                return
             yield job, _replay_here(job, is_interrupted)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context) as pool:
-        waiting = [pool.submit(replay_bag, job) for job in jobs]
-        for job, result in zip(jobs, waiting, strict=True):
-            if is_interrupted():
-                pool.shutdown(cancel_futures=True)
-                return
-            yield job, result.result()
+    with contextlib.ExitStack() as stack:
+        with _deaf_to_interrupts():
+            interrupted = stack.enter_context(context.Manager()).Event()
+            pool = stack.enter_context(ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context))
+            reports = [pool.submit(_replay_there, job, interrupted) for job in jobs]
+        for job, waited_for in zip(jobs, reports, strict=True):
+            while not wait([waited_for], ASKED_EVERY_S).done:
+                if is_interrupted():
+                    interrupted.set()
+            report = waited_for.result()
+            if report is not None:
+                yield job, report
 
 
 def worst_code(codes: Sequence[int]) -> int:
@@ -120,6 +136,21 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in (HEAD, *rows)) for i in range(len(HEAD))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in (HEAD, *rows)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that begin inside do not hear Ctrl-C, which a terminal sends to all: they are told of it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _replay_there(job: Job, interrupted: Event) -> dict[str, Any] | None:
+    """In a worker. None if it is not begun any more."""
+    return None if interrupted.is_set() else replay_bag(job, Progress(is_interrupted=interrupted.is_set))
 
 
 def _replay_here(job: Job, is_interrupted: Callable[[], bool]) -> dict[str, Any]:

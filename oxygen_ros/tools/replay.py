@@ -65,8 +65,6 @@ def _run(options: argparse.Namespace, interrupted: list[int]) -> int:
         for kind in ("broken", "warnings"):
             for text in verdict[kind]:
                 print(f"{Path(job.bag).name}: {kind.removesuffix('s')}: {text}", file=sys.stderr)
-        if interrupted:
-            break
     print(table(rows))
     if len(jobs) > 1:
         (out / "summary.txt").write_text(table(rows) + "\n", encoding="utf-8")

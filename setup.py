@@ -23,7 +23,7 @@ EXTRAS = {
     "torch": ["torch>=2.13", "safetensors>=0.8", "tokenizers>=0.23", "sentencepiece>=0.2", "Pillow>=12"],
     "images": ["opencv-python-headless>=4.6"],  # compressed images; on a robot apt's python3-opencv serves
     "bags": ["rosbags>=0.11", "matplotlib>=3.9"],
-    "sim": ["mujoco>=3.17"],
+    "sim": ["mujoco>=3.17", "Pillow>=12"],
     "dev": ["pytest>=9", "ruff>=0.17", "mypy>=2.4", "types-PyYAML", "cmake>=3.20,<4", "ninja"],
 }
 

@@ -50,6 +50,10 @@ LEVELS = {
     "replay": Level(
         CORE | {"__version__", "assembly", "replay"}, {"numpy", "yaml", "cv2", "matplotlib"} | BAGS
     ),
+    "demo": Level(
+        {"__version__", "errors", "clock", "types", "runtime.stamps", "replay.bag", "sim", "demo"},
+        {"numpy", "matplotlib", "PIL"},
+    ),
     "training": Level(CORE | {"assembly", "training"}, {"numpy", "torch"} | FILES),
     "tools": Level(
         # The doctor looks at the running graph only when it is asked to.

@@ -103,7 +103,7 @@ def _replay(
     if session.pace.is_reproduction:
         parity = compare_runs(bag, recording, folder, job.namespace)
     report = report_of(session, is_whole, parity)
-    pictures, missing = draw(session, report, folder) if job.pictures else ([], "")
+    pictures, missing = draw(session, report, folder) if job.pictures else ([], "not asked for")
     _write_machine(session, folder, loaded_ns - begin_ns, done_ns - loaded_ns, missing)
     return report, pictures
 
@@ -149,6 +149,7 @@ def _judge(report: dict[str, Any], job: Job, baseline: Any, rules: Any) -> None:
 def _write_machine(session: Session, folder: Path, load_ns: int, run_ns: int, missing: str) -> None:
     """Times and memory of this machine, which are never the same twice."""
     start_ns, end_ns = session.span_ns
+    is_simulated = session.pace.costs is not None
     write_json(
         folder / "machine.json",
         {
@@ -158,7 +159,7 @@ def _write_machine(session: Session, folder: Path, load_ns: int, run_ns: int, mi
             "run_s": round(run_ns / 1e9, 3),
             "times_real_time": round((end_ns - start_ns) / max(1, run_ns), 2),
             "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-            "warm_up": session.brain.warm_up.in_words(),
+            "warm_up": "costs are set" if is_simulated else session.brain.warm_up.in_words(),
             "pictures": missing or "drawn",
         },
     )
@@ -171,12 +172,13 @@ def measured_costs(session: Session) -> dict[str, float]:
     warm_up = session.brain.warm_up
     rows = session.figures.cycles.timeline.rows()
     acted = rows[rows[:, 2] > 0] if rows.size else rows
+    num_experts = len(session.config.model.experts)
     steps = {n: statistics.median(costs) / 1e6 for n, costs in warm_up.decode_step_ns.items() if costs}
     smallest, largest = min(steps, default=1), max(steps, default=1)
     token_ms = (steps[largest] - steps[smallest]) / (largest - smallest) if largest > smallest else 0.0
     return {
         "prefill_ms": float(statistics.median(acted[:, 2])) if len(acted) else 0.0,
-        "act_ms": float(statistics.median(acted[:, 3])) if len(acted) else 0.0,
+        "act_ms": float(statistics.median(acted[:, 3])) / num_experts if len(acted) else 0.0,
         "decode_step_ms": steps.get(smallest, 0.0),
         "decode_row_ms": max(0.0, token_ms),
     }

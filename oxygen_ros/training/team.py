@@ -5,6 +5,8 @@ Every member holds the same weights and draws its own data; one member alone nee
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -68,7 +70,13 @@ def run_team(work: Callable[..., None], size: int, rendezvous: Path, *arguments:
         work(Team(0, 1), *arguments)
         return
     rendezvous.unlink(missing_ok=True)
-    spawn(_member, (work, size, str(rendezvous.absolute()), arguments), nprocs=size)  # type: ignore[no-untyped-call]
+    # Without this, a terminated command leaves its members training.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    places = (work, size, str(rendezvous.absolute()), arguments)
+    try:
+        spawn(_member, places, nprocs=size, daemon=True)  # type: ignore[no-untyped-call]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _member(

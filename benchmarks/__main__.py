@@ -33,7 +33,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__, allow_abbrev=False)
     parser.add_argument("--model", choices=sorted(MODEL_SIZES), help="size; tiny with --quick, else cpu")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16"),
+        default="bfloat16",
+        help="of our weights and KV (bfloat16, as robots run it); outputs are compared in float32 always",
+    )
     parser.add_argument("--workloads", help=f"comma-separated, of {', '.join(WORKLOADS)}")
     parser.add_argument("--parts", help=f"comma-separated, of {', '.join(PARTS)}")
     parser.add_argument("--cycles", type=int, help="measured cycles of each workload (30)")

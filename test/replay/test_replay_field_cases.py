@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from bag_factory import (
+    COMMAND,
     FRONT,
     INSTRUCTION,
     JOINTS,
@@ -20,6 +21,8 @@ from bag_factory import (
     make_bag,
     replay,
 )
+
+from oxygen_ros.replay.bag.bag import Bag
 
 
 def test_b74_header_and_log_time_pair_inputs_differently_each_the_same_twice(tmp_path):
@@ -158,3 +161,26 @@ def test_unreadable_messages_are_counted_and_passed_over(tmp_path):
     assert report["measures"]["unreadable"] == {"all": 10, JOINTS: 10}
     assert report["verdict"]["exit_code"] == 3
     assert report["measures"]["cycles"]["acted"] == 9
+
+
+def test_b36_model_slower_than_an_action_leaves_no_gap_between_actions(tmp_path):
+    """B36 (b): 86 ms per chunk at 50 actions a second, in exact time."""
+    fast = (
+        ("cycle.action_rate_hz", 50.0),
+        ("model.horizon", 50),
+        ("cycle.execute_horizon", 10),
+        ("runner.fake.prefill_ms", 50.0),
+        ("runner.fake.act_ms", 36.0),
+    )
+    report = replay(make_bag(tmp_path), tmp_path / "out", settings=fast)
+    with Bag(tmp_path / "out" / "run.mcap") as made:
+        sent_ns = [record.time_ns for record in made.records((COMMAND,))]
+    assert report["measures"]["latency_ms"]["p50"] == 86.0
+    assert len(sent_ns) > 80
+    assert set(np.diff(sent_ns)) == {20 * MS}
+    assert report["measures"]["player"] == {
+        "actions_played": len(sent_ns),
+        "ticks_missed": 0,
+        "steps_clamped": report["measures"]["player"]["steps_clamped"],
+        "holds": 0,
+    }

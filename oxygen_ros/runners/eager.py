@@ -260,8 +260,16 @@ def _failures_named(what: str) -> Iterator[None]:
     except torch.OutOfMemoryError as fault:
         raise RunnerError(
             "out_of_memory",
-            f"{what}: {str(fault).splitlines()[0]}",
+            f"{what}: {_in_short(fault)}",
             "fewer prefixes or text rows, a smaller dtype, or a larger device",
         ) from fault
     except RuntimeError as fault:
-        raise RunnerError("runner_failed", f"{what}: {str(fault).splitlines()[0]}") from fault
+        raise RunnerError("runner_failed", f"{what}: {_in_short(fault)}") from fault
+
+
+def _in_short(fault: RuntimeError) -> str:
+    """The first line that says something, and what a compiler called fatal: torch's own texts are long."""
+    lines = [line.strip() for line in str(fault).splitlines() if line.strip()] or [type(fault).__name__]
+    first = next((i for i, line in enumerate(lines) if not line.endswith(":")), len(lines) - 1)
+    fatal = [line for line in lines[first + 1 :] if "fatal" in line]
+    return " ".join((*lines[: first + 1], *fatal[:1]))

@@ -104,6 +104,36 @@ def test_b43_counter_sees_a_shape_that_warm_up_forgot(monkeypatch):
     assert runner.num_compilations == 1
 
 
+def test_b49_compiler_that_fails_is_named_with_its_cause_in_one_line(monkeypatch):
+    """Torch's text begins with a line that names no cause; the runner gave that one alone."""
+
+    def ptxas(graph, inputs):
+        raise RuntimeError(
+            "PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"
+            "ptxas fatal   : Value 'sm_110a' is not defined for option 'gpu-name'\n"
+        )
+
+    runner = tiny_pi05.runner()
+    monkeypatch.setattr(runner.model, "logits", torch.compile(runner.model.logits, backend=ptxas))
+    with pytest.raises(RunnerError) as caught:
+        runner.warm_up()
+    assert caught.value.code == "runner_failed"
+    assert "ptxas fatal   : Value 'sm_110a' is not defined" in caught.value.message
+    assert "\n" not in str(caught.value)
+
+
+def test_fault_without_words_is_named_by_its_kind(monkeypatch):
+    """It was an IndexError."""
+
+    def silent(*_):
+        raise RuntimeError
+
+    runner = tiny_pi05.runner()
+    monkeypatch.setattr(runner.model, "logits", silent)
+    with pytest.raises(RunnerError, match="RuntimeError"):
+        runner.warm_up()
+
+
 def test_b44_every_shape_that_is_let_in_runs_and_the_one_above_is_refused():
     engine = engine_on(tiny_pi05.runner(num_rows=8, row_capacity=32), num_steps=100)
     engine.warm_up()

@@ -15,8 +15,10 @@ from node_process import END_WITHIN_S, NodeProcess, may_take_s
 from ros_bench import SMALL, bench
 from rosgraph_msgs.msg import Clock
 
+from oxygen_ros.errors import RunnerError
 from oxygen_ros.msg import CycleReport, PlayerState
 from oxygen_ros.ros import conversions, qos
+from oxygen_ros.ros.brain_node import OxygenNode
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -173,3 +175,20 @@ def test_overrun_is_followed_by_no_burst_of_cycles():
         assert sum(r.status == CycleReport.STATUS_ACTED for r in after) == 5
         stamps = [conversions.from_time(r.header.stamp) for r in after]
         assert (stamps[-1] - stamps[0]) / S > 0.9 + 2 * 0.2 - 0.1, "at most one cycle is made up for"
+
+
+def test_b49_model_that_fails_in_warm_up_is_one_error_and_nothing_takes_its_place(capfd):
+    cause = "prefill: ptxas fatal : Value 'sm_110a' is not defined for option 'gpu-name'"
+
+    class OnThor(OxygenNode):
+        def prepare(self, config):
+            raise RunnerError("runner_failed", cause)
+
+    with bench() as b:
+        brain = b.add(OnThor)
+        health = b.until(lambda: (h := b.health("oxygen_node: state")) and h.level == b"\x02" and h, "ERROR")
+        assert cause in health.message
+        assert brain.state == "unconfigured"
+        b.spin_s(0.3)
+        assert capfd.readouterr().err.count("sm_110a") == 1
+        assert not b.got("action_chunk")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
 PROGRAM = """
 import json, sys, rclpy
 from rclpy.lifecycle import LifecycleNode

@@ -3,6 +3,9 @@
 from dataclasses import replace
 
 import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
 from diagnostic_msgs.msg import DiagnosticStatus
 from mailbox_factory import Bench
 

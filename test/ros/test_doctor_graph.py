@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-rclpy = pytest.importorskip("rclpy")
+rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from lerobot_cases import checkpoint_folder, tokenizer_folder  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402

@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
 import rclpy
 from rclpy.context import Context
 from rclpy.lifecycle import LifecycleNode

@@ -121,6 +121,10 @@ class SamplingParams:
     stop_strings: tuple[str, ...] = ()
 
 
+MAX_PRIORITY = 100
+"""Bound of a priority either way, for the configuration and for requests."""
+
+
 @dataclass(frozen=True)
 class TextRequest:
     """A wish for one text. It is born on the observation of the cycle that admits it.
@@ -129,7 +133,7 @@ class TextRequest:
         request_id: unique among running requests.
         task: name of the text task; a newer request of a superseding task replaces an older one.
         prompt: suffix prompt, appended causally to the shared prefix; empty continues the prefix.
-        priority: higher goes first.
+        priority: higher goes first; at most ``MAX_PRIORITY``, at least its negative.
         max_age_ns: steady time from submission after which it ends as expired.
         is_superseding: it replaces older waiting requests of its task.
         supersede_running: it also replaces one that is being written.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from oxygen_ros.config.field import named_sections, parameter
+from oxygen_ros.types import MAX_PRIORITY
 
 ASK_TASK = "ask"
 """Task of a question that names none."""
@@ -22,7 +23,7 @@ class TextTaskConfig:
         0, unit="cycles", minimum=0, maximum=100_000, help="Starts every so many cycles. 0: on request only."
     )
     max_tokens: int = parameter(48, unit="tokens", minimum=1, maximum=8192, help="Tokens before it is cut.")
-    priority: int = parameter(0, minimum=-100, maximum=100, help="Higher goes first.")
+    priority: int = parameter(0, minimum=-MAX_PRIORITY, maximum=MAX_PRIORITY, help="Higher goes first.")
     supersedes: bool = parameter(False, help="A newer request replaces a waiting one of the same task.")
     supersedes_running: bool = parameter(False, help="A newer request also ends a running one of its task.")
     max_age_s: float = parameter(

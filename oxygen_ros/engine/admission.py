@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from oxygen_ros.engine.settings import TextRules
 from oxygen_ros.kv.layout import KVLayout
 from oxygen_ros.models.protocol import ModelSpec, Tokenizer
-from oxygen_ros.types import TextRequest
-
-MAX_PRIORITY = 100
+from oxygen_ros.types import MAX_PRIORITY, TextRequest
 
 # No vocabulary we know has more characters to a token: longer prompts are refused without a look inside.
 _MAX_CHARS_PER_TOKEN = 64

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from fakes import MS, EngineBench, budget, inputs, layout, request, spec
 
+from oxygen_ros.assembly.brain import text_tasks
 from oxygen_ros.clock import SteadyClock
+from oxygen_ros.config import load_config
 from oxygen_ros.engine.budget import FixedSteps
 from oxygen_ros.engine.engine import Engine
 from oxygen_ros.engine.settings import EngineSettings, TextRules
+from oxygen_ros.errors import ConfigError
 from oxygen_ros.runners.fake import FakeCosts, FakeRunner
 from oxygen_ros.text.byte_tokenizer import END_ID, ByteTokenizer
-from oxygen_ros.types import FinishReason, SamplingParams
+from oxygen_ros.types import MAX_PRIORITY, FinishReason, SamplingParams
 
 ENDLESS = {"Q": [100, 101, 102]}  # never an end token
 
@@ -106,6 +109,21 @@ def test_request_that_can_never_run_is_refused_with_its_reason_in_words(code):
     assert words in final.detail
     assert bench.engine.refusals() == {f"text_{code}": 1}
     assert bench.verbs() == ["prefill", "sample_actions"]
+
+
+@pytest.mark.parametrize("priority", [MAX_PRIORITY, -MAX_PRIORITY])
+def test_any_priority_that_can_be_configured_is_run(priority):
+    config = load_config(preset="libero", overrides={"text.tasks.memory.priority": priority}).config
+    bench = EngineBench({"Memory: ": "ok"})
+    bench.engine.submit(replace(text_tasks(config).ask("memory"), request_id="x"))
+    bench.frame()
+    assert bench.reason("x") is FinishReason.STOP
+
+
+@pytest.mark.parametrize("priority", [MAX_PRIORITY + 1, -MAX_PRIORITY - 1])
+def test_priority_that_the_engine_refuses_cannot_be_configured(priority):
+    with pytest.raises(ConfigError, match="text.tasks.memory.priority"):
+        load_config(preset="libero", overrides={"text.tasks.memory.priority": priority})
 
 
 def test_limits_of_the_configuration_are_refused_by_name():

@@ -34,7 +34,7 @@ class FakeConfig:
     prefix_tokens: int = parameter(528, unit="tokens", minimum=1, maximum=8192, help="Tokens of a prefix.")
     script: tuple[str, ...] = parameter(
         ("I see the table.", "I reach for the cup.", "The cup is in my hand."),
-        help="Texts it writes, one per request, in turn.",
+        help="Texts: one for each text task, in their order, round again. Other prompts get one of its own.",
     )
 
 

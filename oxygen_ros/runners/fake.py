@@ -98,7 +98,7 @@ class FakeRunner:
             costs: of each phase; nothing costs anything by default.
             script: text by suffix prompt, as characters (an end token follows) or as tokens (repeated for
                 ever; None stands for logits that are not finite). A text has ``{observation_id}`` filled in.
-            other_texts: for all other prompts, in turn by observation id.
+            other_texts: for all other prompts, by observation id, round again.
             calls: takes note of every call, for tests.
         """
         self.spec = spec

@@ -122,7 +122,7 @@ def test_any_priority_that_can_be_configured_is_run(priority):
 
 @pytest.mark.parametrize("priority", [MAX_PRIORITY + 1, -MAX_PRIORITY - 1])
 def test_priority_that_the_engine_refuses_cannot_be_configured(priority):
-    with pytest.raises(ConfigError, match="text.tasks.memory.priority"):
+    with pytest.raises(ConfigError, match=r"text\.tasks\.memory\.priority"):
         load_config(preset="libero", overrides={"text.tasks.memory.priority": priority})
 
 

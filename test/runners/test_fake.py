@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from fakes import MS, inputs, layout, observation, processor, spec
 
+from oxygen_ros.assembly.stand_in import build_stand_in
 from oxygen_ros.clock import SimClock, SteadyClock
+from oxygen_ros.config import load_config
 from oxygen_ros.errors import IntegrityError, RunnerError
 from oxygen_ros.runners.fake import FakeCosts, FakeRunner, made_up_actions
 from oxygen_ros.runners.protocol import BatchRow, ModelRunner
@@ -169,3 +171,19 @@ def test_prefix_that_is_written_over_under_a_text_is_noticed():
     runner.prefill(inputs(2), 0)
     with pytest.raises(IntegrityError, match="written over"):
         runner.decode_step([row(written=1)])
+
+
+def test_script_of_the_configuration_is_one_text_for_each_task_in_their_order():
+    tasks = ("ask", "subtask", "memory")
+    given = {"runner.kind": "fake", "text.task_names": list(tasks), "runner.fake.script": ["one", "two"]}
+    config = load_config(preset="libero", overrides=given).config
+    model = build_stand_in(config, SimClock())
+    model.runner.prefill(inputs(1), 0)
+    prompts = [config.text.tasks[name].prompt for name in tasks] + ["What now?"]
+    for number, prompt in enumerate(prompts):
+        for written in range(3):
+            ids = tuple(TOKENIZER.encode(prompt)) if written == 0 else ()
+            held = len(prompt) + written - 1 if written else 0
+            model.runner.decode_step([BatchRow(number, 0, 16, held, ids, written, SamplingParams())])
+    written = {number: TOKENIZER.decode(ids) for number, ids in model.runner.read_tokens().items()}
+    assert written == {0: "one", 1: "two", 2: "one", 3: "Fra"}

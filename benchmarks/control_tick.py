@@ -15,20 +15,24 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import rclpy
+from numpy.typing import NDArray
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image, JointState
 
 from oxygen_ros.clock import SteadyClock
-from oxygen_ros.config import QosConfig, load_config
+from oxygen_ros.config import OxygenConfig, QosConfig, load_config
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.brain_node import OxygenNode
 from oxygen_ros.ros.conversions import to_image, to_joint_state
+from oxygen_ros.types import CycleReport
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = ROOT / "config" / "fastdds_shm.xml"
@@ -64,29 +68,30 @@ class MeasuredNode(OxygenNode):
 
     runs_in_callback = False
 
-    def __init__(self, **kwargs) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         self.starts_ns: list[int] = []
         self.joint_ages_ms: list[float] = []
         self.numbers: list[float] = []
         self._newest_ns = 0
         super().__init__(**kwargs)
 
-    def set_up(self, config, prepared) -> None:
+    def set_up(self, config: OxygenConfig, prepared: Any) -> None:
         """As the node does, with notes."""
         super().set_up(config, prepared)
-        run, put = self._parts.cycle.run, self._parts.mailbox.put_joints
+        parts: Any = self._parts
+        run, put = parts.cycle.run, parts.mailbox.put_joints
 
-        def noted_run(due_ns):
+        def noted_run(due_ns: int) -> CycleReport:
             self.starts_ns.append(self.steady.now_ns())
             self.joint_ages_ms.append((self.now_ns() - self._newest_ns) / 1e6)
             return run(due_ns)
 
-        def noted_put(source, stamp_ns, names, positions):
+        def noted_put(source: str, stamp_ns: int, names: Sequence[str], positions: Sequence[float]) -> None:
             self._newest_ns = stamp_ns
             self.numbers.append(positions[0])
             put(source, stamp_ns, names, positions)
 
-        self._parts.cycle.run, self._parts.mailbox.put_joints = noted_run, noted_put
+        parts.cycle.run, parts.mailbox.put_joints = noted_run, noted_put
 
     def forget(self) -> None:
         """Begin to measure."""
@@ -160,7 +165,7 @@ def measure(way: str, is_spinning: bool, seconds: float) -> str:
     return f"| {way} | {work} | {_spread(errors)} | {_spread(np.array(node.joint_ages_ms))} | {stored:.0%} |"
 
 
-def _spread(values) -> str:
+def _spread(values: NDArray[np.float64]) -> str:
     return " / ".join(f"{v:.1f}" for v in (*np.percentile(values, (50, 95)), values.max()))
 
 

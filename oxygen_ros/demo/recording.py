@@ -110,7 +110,7 @@ class RunRecording:
         loose_prompts: questions whose request id is the node's own, in the order they were asked.
         ticks: log times at which the player sent a command.
         player: (ticks missed, steps clamped) since the first state of the bag.
-        show: (log time, JPEG) of the show view, thinned to SHOW_HZ.
+        show: (stamp, JPEG) of the show view, thinned to SHOW_HZ.
         faults: damage of the bag, and messages that could not be read, one sentence each.
     """
 
@@ -243,9 +243,9 @@ class _Reader:
         self._run.truths.append(from_json(message.data))
 
     def _picture(self, time_ns: int, message: Any) -> None:
-        show = self._run.show
-        if not show or time_ns - show[-1][0] >= 0.95 * S / SHOW_HZ:
-            show.append((time_ns, bytes(message.data)))
+        show, stamp_ns = self._run.show, _ns(message.header.stamp) or time_ns
+        if not show or stamp_ns - show[-1][0] >= 0.95 * S / SHOW_HZ:
+            show.append((stamp_ns, bytes(message.data)))
 
 
 def _ns(stamp: Any) -> int:

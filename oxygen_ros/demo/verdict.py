@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import enum
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -36,20 +37,30 @@ class Mark(enum.Enum):
 
 @dataclass(frozen=True)
 class Episode:
-    """How one episode ended; ``is_whole`` is False for the one that was running when the bag ended."""
+    """How one episode ended.
+
+    Attributes:
+        is_whole: False for the one that was running when the bag ended.
+        done_ns: when the task was done, to stay so; None if it was not.
+    """
 
     number: int
     seed: int
     task: str
-    is_success: bool
     is_whole: bool
     begin_ns: int
     end_ns: int
+    done_ns: int | None
+
+    @property
+    def is_success(self) -> bool:
+        """True when it ended with the task done."""
+        return self.done_ns is not None
 
     @property
     def seconds(self) -> float:
-        """From its first to its last truth."""
-        return (self.end_ns - self.begin_ns) / S
+        """From its first truth until the task was done, or to its last truth."""
+        return ((self.done_ns or self.end_ns) - self.begin_ns) / S
 
 
 @dataclass
@@ -103,18 +114,20 @@ class Truths:
         for message in self._messages:
             by_number.setdefault(message.episode, []).append(message)
         last = max(by_number, default=0)
-        return [
-            Episode(
-                number=number,
-                seed=messages[-1].seed,
-                task=messages[-1].instruction,
-                is_success=messages[-1].is_done,
-                is_whole=number != last or messages[-1].is_done,
-                begin_ns=messages[0].stamp_ns,
-                end_ns=messages[-1].stamp_ns,
-            )
-            for number, messages in sorted(by_number.items())
-        ]
+        return [_episode(messages, number == last) for number, messages in sorted(by_number.items())]
+
+
+def _episode(messages: list[TruthMessage], is_last: bool) -> Episode:
+    done = list(itertools.takewhile(lambda message: message.is_done, reversed(messages)))
+    return Episode(
+        number=messages[-1].episode,
+        seed=messages[-1].seed,
+        task=messages[-1].instruction,
+        is_whole=bool(done) or not is_last,
+        begin_ns=messages[0].stamp_ns,
+        end_ns=messages[-1].stamp_ns,
+        done_ns=done[-1].stamp_ns if done else None,
+    )
 
 
 def judge(run: RunRecording, task_prompts: Mapping[str, str] | None = None) -> Verdict:

@@ -1,40 +1,86 @@
-"""The demonstration: a simulated robot, both nodes as processes of their own, a speaker and a memory.
+"""The demonstration: a small trained model moves a simulated robot and says truly what it has done.
 
-Prints one line per control cycle: action sent, text grown, slack left. The model is a stand-in, and it says
-so. `scripts/demo` starts it.
+Simulator, brain, player, speech and memory run as nodes of their own. At the end there is a run folder. With
+--stand-in both nodes run on made-up actions and scripted texts, on any robot. `scripts/demo` starts it.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from oxygen_ros.clock import SteadyClock
 from oxygen_ros.config import default_config_dirs
 from oxygen_ros.errors import OxygenError
+from oxygen_ros.ros.demo_nodes import find_checkpoint
+from oxygen_ros.sim.rules import FIRST_SEED
+from oxygen_ros.sim.truth import ALL_TASKS, parse_instruction
 
-NAMESPACE = "oxygen_demo"
-STAND_IN = "The model is a stand-in: smooth made-up actions and scripted texts at set costs, nothing learned."
-NODES = ("oxygen_node", "action_player")
-END_WITHIN_NS = 3_000_000_000
-CLOCK = SteadyClock()
+EXIT_MISUSE = 2
+TABLETOP_S, STAND_IN_S = 60.0, 20.0
+COMPARED_SEEDS = 4
 
 
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
-    """Flags of the demonstration."""
+    """Flags of the demonstration. Wrong ones end the process with code 2."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long it runs (default: 20)")
+    parser.add_argument("--seconds", type=_seconds, help="how long it runs (60; 20 with --stand-in)")
     parser.add_argument("--forever", action="store_true", help="run until Ctrl-C")
-    parser.add_argument("--plain", action="store_true", help="no colours, for logs")
-    parser.add_argument("--preset", default="humanoid", help="robot preset (default: humanoid)")
+    parser.add_argument("--task", type=_task, default="", help="one of the six tasks, instead of all in turn")
+    parser.add_argument("--say", action="append", default=[], help="a question, asked again and again")
+    parser.add_argument("--seed", type=_seed, default=FIRST_SEED, help="of the first episode (1000000)")
+    parser.add_argument("--checkpoint", type=_folder, help="folder of the weights (checkpoints/tabletop)")
+    parser.add_argument("--record", type=_new_folder, help="run folder (runs/<time>)")
+    parser.add_argument("--headless", action="store_true", help="no panel and no pictures of the show view")
+    parser.add_argument("--plain", action="store_true", help="lines instead of a panel, no colours, for logs")
+    parser.add_argument("--no-check", action="store_true", help="exit code 0 however well it did and spoke")
+    parser.add_argument("--compare", action="store_true", help="isolated, shared and oxygen, measured here")
+    parser.add_argument("--stand-in", action="store_true", help="made-up actions and texts, nothing learned")
+    parser.add_argument("--preset", default="", help="robot of the stand-in (humanoid)")
     return parser.parse_args(arguments)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(text)
+    return seconds
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if not 0 <= seed < 2**31:
+        raise argparse.ArgumentTypeError(f"{seed}; wanted 0 to {2**31 - 1}")
+    return seed
+
+
+def _task(text: str) -> str:
+    task = parse_instruction(text)
+    if not text:
+        return ""
+    if task is None:
+        known = "; ".join(task.instruction for task in ALL_TASKS)
+        raise argparse.ArgumentTypeError(f"there is no task {text!r}; one of: {known}")
+    return task.instruction
+
+
+def _folder(text: str) -> Path:
+    folder = Path(text).expanduser()
+    if not folder.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {folder}")
+    return folder
+
+
+def _new_folder(text: str) -> Path:
+    folder = Path(text).expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise argparse.ArgumentTypeError(f"{folder} is there already; wanted a new or an empty folder")
+    return folder
 
 
 def set_transport() -> None:
@@ -45,82 +91,81 @@ def set_transport() -> None:
         os.environ.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(profile))
 
 
-def node_command(name: str, preset: str) -> list[str]:
-    """Command line of one of the two nodes."""
-    given = {"preset": preset, "device": "cpu", "runner.kind": "fake", "enable_control": "true"}
-    parameters = [word for key, value in given.items() for word in ("-p", f"{key}:={value}")]
-    return [
-        *(sys.executable, "-m", f"oxygen_ros.ros.{name}", "--ros-args", "-r", f"__ns:=/{NAMESPACE}"),
-        *parameters,
-    ]
-
-
-class Nodes:
-    """The two processes. Their logs go to files; what they said is shown if one ends too early."""
-
-    def __init__(self, preset: str, folder: Path) -> None:
-        self._logs = {name: folder / f"{name}.log" for name in NODES}
-        self._processes = {}
-        for name in NODES:
-            with self._logs[name].open("w") as log:
-                self._processes[name] = subprocess.Popen(
-                    node_command(name, preset), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-                )
-
-    def fallen(self) -> str:
-        """Name and last words of a node that has ended; empty while both run."""
-        for name, process in self._processes.items():
-            if process.poll() is not None:
-                words = self._logs[name].read_text(errors="replace").strip().splitlines()[-8:]
-                return "\n".join((f"{name} ended with code {process.returncode}:", *words))
-        return ""
-
-    def end(self) -> dict[str, int | None]:
-        """Ask both to end; exit codes by name, None for one that had to be killed."""
-        for process in self._processes.values():
-            process.terminate()
-        until_ns = CLOCK.now_ns() + END_WITHIN_NS
-        codes: dict[str, int | None] = {}
-        for name, process in self._processes.items():
-            try:
-                codes[name] = process.wait(max(0.1, (until_ns - CLOCK.now_ns()) / 1e9))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                codes[name] = None
-        return codes
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demonstration. 0 if everything arrived and both nodes ended well, 2 for a wrong preset."""
+    """Run the demonstration. 0 if it did well, 1 if not, 2 for wrong arguments."""
     options = options_of(sys.argv[1:] if arguments is None else arguments)
     end = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: end.set())
     set_transport()
-    from oxygen_ros.ros.demo_stage import DemoStage
-
+    checkpoint = options.checkpoint or find_checkpoint()
     try:
-        stage = DemoStage(options.preset, NAMESPACE, options.plain)
+        if options.compare:
+            return _compare(options, checkpoint)
+        if options.stand_in or options.preset:
+            return _run_stand_in(options, end)
+        if checkpoint is None:
+            print(
+                "There is no trained checkpoint (checkpoints/tabletop; --checkpoint DIR names another): "
+                "this is the stand-in. python -m oxygen_ros.training.train trains one.",
+                flush=True,
+            )
+            return _run_stand_in(options, end)
+        return _run_tabletop(options, checkpoint, end)
     except OxygenError as error:
         print(error, file=sys.stderr)
-        return 2
-    stage.screen.say(STAND_IN, "warning")
-    begin_ns = CLOCK.now_ns()
-    with tempfile.TemporaryDirectory(prefix="oxygen_demo_") as folder:
-        nodes = Nodes(options.preset, Path(folder))
-        fallen = ""
-        while not end.wait(0.2) and not (fallen := nodes.fallen()):
-            if not options.forever and CLOCK.now_ns() - begin_ns > options.seconds * 1e9:
-                break
-        codes = nodes.end()
-        stage.end()
-    if fallen:
-        stage.screen.say(fallen, "warning")
-    exits = {f"{name} exit code": str(code) for name, code in codes.items()}
-    stage.screen.table((CLOCK.now_ns() - begin_ns) / 1e9, exits)
-    stage.screen.say(STAND_IN, "warning")
-    is_good = not stage.screen.missing and not fallen and all(code == 0 for code in codes.values())
-    return 0 if is_good else 1
+        return EXIT_MISUSE
+
+
+def _compare(options: argparse.Namespace, checkpoint: Path | None) -> int:
+    from oxygen_ros.ros.demo_recorder import new_run_folder
+    from oxygen_ros.ros.tabletop_node import simulator_problem
+
+    problem = simulator_problem()
+    if checkpoint is None:
+        problem = (
+            "There is nothing to compare without a checkpoint (checkpoints/tabletop, or --checkpoint DIR)."
+        )
+    if problem:
+        print(problem, file=sys.stderr)
+        return EXIT_MISUSE
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    from oxygen_ros.demo.compare import compare
+
+    assert checkpoint is not None
+    folder = options.record or new_run_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    return compare(checkpoint, range(options.seed, options.seed + COMPARED_SEEDS), folder)
+
+
+def _run_stand_in(options: argparse.Namespace, end: threading.Event) -> int:
+    from oxygen_ros.ros.demo_stand_in import run_stand_in
+
+    seconds = None if options.forever else _given(options.seconds, STAND_IN_S)
+    return run_stand_in(options.preset or "humanoid", seconds, options.plain, end)
+
+
+def _run_tabletop(options: argparse.Namespace, checkpoint: Path, end: threading.Event) -> int:
+    from oxygen_ros.ros.demo_recorder import new_run_folder
+    from oxygen_ros.ros.demo_tabletop import TabletopOptions, TabletopRun
+
+    wanted = TabletopOptions(
+        checkpoint=checkpoint,
+        folder=options.record or new_run_folder(),
+        seconds=None if options.forever else _given(options.seconds, TABLETOP_S),
+        task=options.task,
+        seed=options.seed,
+        asked=tuple(options.say),
+        is_headless=options.headless,
+        is_plain=options.plain,
+        is_checked=not options.no_check,
+    )
+    return TabletopRun(wanted).run(end)
+
+
+def _given(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 if __name__ == "__main__":

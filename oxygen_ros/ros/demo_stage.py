@@ -1,4 +1,4 @@
-"""Everything of the demonstration but the two nodes: the simulated robot and those who listen."""
+"""The stand-in demonstration but for its nodes: the simulated robot and those who listen."""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ from oxygen_ros.ros.conversions import to_image, to_joint_state, to_jpeg
 from oxygen_ros.ros.diagnostics import OK, status
 from oxygen_ros.ros.parameters import config_dirs
 from oxygen_ros.sim.cameras import BASE_CAMERA, SHOW_CAMERA, WRIST_CAMERA, Cameras
-from oxygen_ros.sim.episodes import FIRST_SEED, Episodes
+from oxygen_ros.sim.episodes import Episodes
 from oxygen_ros.sim.expert import ACTION_DIM
+from oxygen_ros.sim.rules import FIRST_SEED
 from oxygen_ros.sim.scene import CONTROL_HZ
 from oxygen_ros.sim.truth import ALL_TASKS, Task, parse_instruction
 from oxygen_ros.sim.truth_message import to_json

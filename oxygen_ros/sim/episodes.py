@@ -11,23 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxygen_ros.sim.expert import ACTION_DIM
-from oxygen_ros.sim.truth import ALL_TASKS, Task, Truth
+from oxygen_ros.sim.rules import FIRST_SEED, MAX_TICKS, is_over
+from oxygen_ros.sim.truth import ALL_TASKS, Task
 from oxygen_ros.sim.world import Tabletop, random_layout
 
-FIRST_SEED = 1_000_000
-"""Seeds below are used in training."""
-MAX_TICKS = 360
-"""Actions of one episode; as in the scores."""
-LIFTED_Z = 0.10
+__all__ = ["FIRST_SEED", "MAX_TICKS", "Episodes", "Outcome", "is_over", "task_of"]
+
 LINGER_TICKS = 30
 """Ticks between the end of an episode and the next one: time to say that it is done."""
 REST_TICKS = 18
 """Ticks at the start of a later episode in which commands, made for the last one, are not followed."""
-
-
-def is_over(truth: Truth, task: Task) -> bool:
-    """True when the task is done and the hand has left."""
-    return truth.is_done(task) and float(truth.hand[2]) > LIFTED_Z
 
 
 def task_of(seed: int) -> Task:

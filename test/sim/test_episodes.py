@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from oxygen_ros.sim import expert
-from oxygen_ros.sim.episodes import (
-    FIRST_SEED,
-    LIFTED_Z,
-    LINGER_TICKS,
-    MAX_TICKS,
-    REST_TICKS,
-    Episodes,
-    task_of,
-)
+from oxygen_ros.sim.episodes import LINGER_TICKS, REST_TICKS, Episodes, task_of
+from oxygen_ros.sim.rules import FIRST_SEED, LIFTED_Z, MAX_TICKS
 from oxygen_ros.sim.truth import Task
 from oxygen_ros.sim.world import Tabletop
 

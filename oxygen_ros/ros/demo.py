@@ -24,6 +24,8 @@ from oxygen_ros.sim.truth import ALL_TASKS, parse_instruction
 EXIT_MISUSE = 2
 TABLETOP_S, STAND_IN_S = 60.0, 20.0
 COMPARED_SEEDS = 4
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A terminal that is closed ends the nodes too."""
 
 
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demonstration. 0 if it did well, 1 if not, 2 for wrong arguments."""
     options = options_of(sys.argv[1:] if arguments is None else arguments)
     end = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         signal.signal(number, lambda *_: end.set())
     set_transport()
     checkpoint = options.checkpoint or find_checkpoint()
@@ -129,7 +131,7 @@ def _compare(options: argparse.Namespace, checkpoint: Path | None) -> int:
     if problem:
         print(problem, file=sys.stderr)
         return EXIT_MISUSE
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
     from oxygen_ros.demo.compare import compare
 

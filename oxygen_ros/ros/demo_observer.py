@@ -17,7 +17,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Float64MultiArray, String
@@ -124,8 +124,10 @@ class DemoObserver(Node):
     ) -> None:
         name = self.resolve_topic_name(topic)
 
+        is_latched = profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+
         def on_bytes(data: bytes) -> None:
-            self._recorder.write(name, kind, data, self._ros_ns())
+            self._recorder.write(name, kind, data, self._ros_ns(), is_latched=is_latched)
             if hear is not None:
                 message = deserialize_message(data, kind)
                 with self.lock:
@@ -195,7 +197,9 @@ class DemoObserver(Node):
         self._instruct.publish(String(data=truth.instruction))
 
     def _on_command(self, message: Float64MultiArray, now_ns: int) -> None:
-        self.view.begin_ns = self.view.begin_ns or now_ns
+        if not self.view.begin_ns:
+            self.view.begin_ns = now_ns
+            self._recorder.begin(self._ros_ns())
         self.view.actions.note(now_ns)
 
     def _on_player(self, message: PlayerState, now_ns: int) -> None:

@@ -6,6 +6,7 @@ that the run folder is a bag that ROS can play.
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from oxygen_ros.replay.bag.writer import BagWriter
 BAG, PARTIAL, METADATA = "run.mcap", "run.partial", "metadata.yaml"
 MAX_NS = 600 * 1_000_000_000
 """A run without end is recorded for so long: about 10 MB a minute."""
+BEFORE_NS = 1_000_000_000
 
 
 class RunRecorder:
@@ -32,21 +34,35 @@ class RunRecorder:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._begin_ns = 0
+        self._before: deque[tuple[str, str, bytes, int]] = deque()
         self.is_full = False
         custom = {f"oxygen_ros.{key}": value for key, value in notes.items()}
         self._writer = BagWriter(folder / PARTIAL, MessageTypes(), custom=custom)
 
-    def write(self, topic: str, message_type: Any, data: bytes, now_ns: int) -> None:
-        """One message in CDR; ``message_type`` is its class, ``now_ns`` ROS time."""
-        self._begin_ns = self._begin_ns or now_ns
-        if now_ns - self._begin_ns > MAX_NS:
-            self.is_full = True
-            return
+    def begin(self, now_ns: int) -> None:
+        """From here on everything is kept, and what came in the second before."""
+        if not self._begin_ns:
+            self._begin_ns = now_ns
+            self._flush()
+
+    def write(
+        self, topic: str, message_type: Any, data: bytes, now_ns: int, *, is_latched: bool = False
+    ) -> None:
+        """One message in CDR, of the class ``message_type``, at ROS time. Latched ones are always kept."""
         package, kind = message_type.__module__.partition(".")[0], message_type.__name__
-        self._writer.write_raw(topic, f"{package}/msg/{kind}", data, now_ns)
+        message = (topic, f"{package}/msg/{kind}", data, now_ns)
+        if self._begin_ns and now_ns - self._begin_ns > MAX_NS:
+            self.is_full = True
+        elif self._begin_ns or is_latched:
+            self._writer.write_raw(*message)
+        else:
+            self._before.append(message)
+            while now_ns - self._before[0][-1] > BEFORE_NS:
+                self._before.popleft()
 
     def close(self) -> None:
         """Finish the bag and give it its name."""
+        self._flush()
         self._writer.close()
         partial = self._folder / PARTIAL
         (partial / f"{PARTIAL}.mcap").rename(self._folder / BAG)
@@ -54,6 +70,11 @@ class RunRecorder:
         (self._folder / METADATA).write_text(text, encoding="utf-8")
         (partial / METADATA).unlink()
         partial.rmdir()
+
+    def _flush(self) -> None:
+        for message in self._before:
+            self._writer.write_raw(*message)
+        self._before.clear()
 
 
 def new_run_folder() -> Path:

@@ -90,6 +90,8 @@ class TabletopRun:
         nodes = Nodes(commands, options.folder / "logs")
         trouble = self._watch(nodes, end)
         end_ns = self._steady.now_ns()
+        with self._observer.lock:
+            self._view.is_ending = True
         nodes.end()
         self._close(end_ns)
         if trouble:

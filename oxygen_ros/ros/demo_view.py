@@ -78,7 +78,8 @@ class DemoView:
     task: str = ""
     episode: int = 0
     episode_ticks: int = 0
-    state: str = "waits for the brain"
+    state: str = ""
+    is_ending: bool = False
     num_ended: int = 0
     num_successes: int = 0
     latency_ms: float = 0.0
@@ -102,7 +103,9 @@ class DemoView:
         return (now_ns - self.begin_ns) / S if self.begin_ns else 0.0
 
     def end_text(self, text: ShownText, now_ns: int) -> None:
-        """A text has ended. One that nobody has written a word of is counted and not shown."""
+        """A text has ended. One without a word is counted, not shown; nor are those that the end cuts off."""
+        if self.is_ending:
+            return
         if not text.text and not text.question:
             self.num_unwritten += 1
             return
@@ -159,13 +162,14 @@ class DemoView:
         """The panel, always of the same height."""
         limit = "until Ctrl-C" if self.limit_s is None else f"of {self.limit_s:.0f} s"
         done = f"{self.num_successes} of {self.num_ended} episodes done"
+        state = self.state if self.begin_ns else "waits for the brain"
         episode_s = self.episode_ticks / self.action_hz
         grown = [text.line() for text in self.growing.values() if text.text]
         shown = [*(text.line() for text in self.ended), *grown[:SHOWN_GROWING]]
         return [
             f"oxygen_ros tabletop   {self.seconds(now_ns):.0f} s {limit}   driven by {self.driver}",
             "",
-            f"  task     {self.task or '-'}   (episode {self.episode}, {episode_s:.1f} s: {self.state})",
+            f"  task     {self.task or '-'}   (episode {self.episode}, {episode_s:.1f} s: {state})",
             f"           {done}",
             f"  control  {self.actions.hz(now_ns):.1f} of {self.action_hz:.0f} actions/s   "
             f"{self.cycles.hz(now_ns):.1f} of {self.cycles_wanted_hz:.1f} cycles/s   "

@@ -19,21 +19,22 @@ import torch
 
 from oxygen_ros.clock import Clock, SteadyClock
 from oxygen_ros.demo.compare_figures import OXYGEN, WAYS, Figures, gains, table, unequal_words
-from oxygen_ros.demo.compare_robot import TICK_NS, LiveRobot
+from oxygen_ros.demo.compare_robot import STOPS_WITHIN_S, TICK_NS, LiveRobot
 from oxygen_ros.demo.compare_texts import ASK_EVERY_NS, STREAMS, Demand, Sample
 from oxygen_ros.demo.compare_ways import OxygenWay, Parts, SerialWay, Way, Written, oxygen_engine
 from oxygen_ros.demo.machine import checkpoint_facts, machine_facts
 from oxygen_ros.demo.recording import COMPLETE
 from oxygen_ros.engine.engine import Engine
 from oxygen_ros.runners.protocol import WarmUp
-from oxygen_ros.sim.episodes import FIRST_SEED, MAX_TICKS
+from oxygen_ros.sim.rules import FIRST_SEED, MAX_TICKS
 from oxygen_ros.training.product import ProductPolicy
 from oxygen_ros.types import FloatArray, Observation, TextRequest
 
 FILE = "compare.json"
 DEFAULT_SEEDS = range(FIRST_SEED, FIRST_SEED + 4)
 ROOM = 1.5
-"""The window is the smallest number of ticks that holds prefill and actions this many times."""
+"""The window is the smallest number of ticks that holds a cycle without text this many times."""
+TRIAL_SEED, NUM_TRIALS = FIRST_SEED - 1, 15
 RESERVE = 0.1
 PASSED, UNEQUAL = 0, 1
 NO_RATIO = "no ratio is told: that the ways write the same texts was not seen"
@@ -51,6 +52,14 @@ class _Setting:
     def window_ns(self) -> int:
         """The action-execution window."""
         return self.execute * TICK_NS
+
+    def in_words(self, costs: WarmUp, cycle_ns: int) -> str:
+        """One line: the machine's costs, and the window that follows."""
+        words = f"a cycle without text beside the living robot {cycle_ns / 1e6:.1f} ms: "
+        words += f"window of {self.execute} actions, {self.window_ns / 1e6:.0f} ms"
+        if cycle_ns > self.window_ns:
+            words += ". Prefill and actions alone do not fit: this machine is too slow or too busy"
+        return f"{costs.in_words()}; {words}"
 
     def facts(self, seeds: Sequence[int]) -> dict[str, Any]:
         """For compare.json."""
@@ -90,20 +99,23 @@ def compare(
         OxygenError: if there is no GL, or the checkpoint cannot be used.
     """
     torch.set_num_threads(threads)
-    policy, clock = ProductPolicy(checkpoint, decode_steps=1), SteadyClock()
-    parts = Parts(policy.runner, policy.tokenizer, policy.processor, clock)
+    parts, clock = _load(checkpoint)
     engine = oxygen_engine(parts)
     costs = engine.warm_up()
-    setting = _Setting(window_ticks(costs, engine.spec.experts[0].horizon), max_ticks, clock)
-    say(f"{costs.in_words()}; window of {setting.execute} actions, {setting.window_ns / 1e6:.0f} ms")
-    ways = make_ways(parts, engine, setting.execute)
-    figures, sample = _run_all(ways, seeds, setting, say)
+    robot = LiveRobot(engine.spec.experts[0].horizon, clock, max_ticks)
+    try:
+        cycle_ns = _cycle_beside_robot(robot, parts)
+        robot.execute = window_ticks(cycle_ns, robot.execute)
+        ways, setting = make_ways(parts, engine, robot.execute), _Setting(robot.execute, max_ticks, clock)
+        say(setting.in_words(costs, cycle_ns))
+        figures, sample = _run_all(ways, robot, seeds, setting, say)
+    finally:
+        robot.close()
     summaries = {name: figures[name].summary() for name in ways}
     unequal, num_compared = check_texts(sample, ways, clock)
     sentences = gains(summaries) if num_compared and not unequal else []
-    say(table(summaries))
-    say(f"greedy texts written again by the other ways: {num_compared}, that differ: {len(unequal)}")
-    for line in sentences or [*unequal_words(unequal), NO_RATIO]:
+    compared = f"greedy texts written again by the other ways: {num_compared}, that differ: {len(unequal)}"
+    for line in (table(summaries), compared, *(sentences or [*unequal_words(unequal), NO_RATIO])):
         say(line)
     if folder is not None:
         texts = {"texts_compared": num_compared, "texts_that_differ": len(unequal), "in_words": sentences}
@@ -113,6 +125,11 @@ def compare(
     return PASSED if sentences else UNEQUAL
 
 
+def _load(checkpoint: Path) -> tuple[Parts, Clock]:
+    policy, clock = ProductPolicy(checkpoint, decode_steps=1), SteadyClock()
+    return Parts(policy.runner, policy.tokenizer, policy.processor, clock), clock
+
+
 def _write(folder: Path, content: dict[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
@@ -120,10 +137,22 @@ def _write(folder: Path, content: dict[str, Any]) -> Path:
     return path
 
 
-def window_ticks(costs: WarmUp, horizon: int) -> int:
+def _cycle_beside_robot(robot: LiveRobot, parts: Parts) -> int:
+    """Median time of a cycle without text, in nanoseconds, while the world lives in the same process."""
+    way, clock, times = SerialWay("trial", parts, shares_prefix=True), parts.clock, []
+    robot.begin(TRIAL_SEED)
+    for _ in range(NUM_TRIALS):
+        begin_ns = clock.now_ns()
+        way.cycle(begin_ns, robot.take, robot.give, [])
+        times.append(clock.now_ns() - begin_ns)
+    robot.stop()
+    way.forget()
+    return round(median(times))
+
+
+def window_ticks(cycle_ns: int, horizon: int) -> int:
     """Actions per window: the fastest control that leaves this machine room after prefill and actions."""
-    needed_ns = ROOM * (median(costs.prefill_ns) + median(costs.act_ns))
-    return min(horizon, max(1, math.ceil(needed_ns / TICK_NS)))
+    return min(horizon, max(1, math.ceil(ROOM * cycle_ns / TICK_NS)))
 
 
 def make_ways(parts: Parts, engine: Engine, execute: int) -> dict[str, Way]:
@@ -139,21 +168,21 @@ def make_ways(parts: Parts, engine: Engine, execute: int) -> dict[str, Way]:
 
 
 def _run_all(
-    ways: dict[str, Way], seeds: Sequence[int], setting: _Setting, say: Callable[[str], None]
+    ways: dict[str, Way],
+    robot: LiveRobot,
+    seeds: Sequence[int],
+    setting: _Setting,
+    say: Callable[[str], None],
 ) -> tuple[dict[str, Figures], Sample]:
     """All episodes; the ways take turns, so that a machine that changes its speed hits all of them."""
     figures, sample = {name: Figures() for name in ways}, Sample()
-    robot = LiveRobot(setting.execute, setting.clock, setting.max_ticks)
-    try:
-        for seed in seeds:
-            for name, way in ways.items():
-                kept = sample if name == OXYGEN else None
-                _run_episode(way, robot, seed, setting, figures[name], kept)
-                episode = figures[name].episodes[-1]
-                outcome = "done" if episode.is_success else "not done"
-                say(f"seed {seed} {name}: {outcome} after {episode.seconds:.1f} s")
-    finally:
-        robot.close()
+    for seed in seeds:
+        for name, way in ways.items():
+            kept = sample if name == OXYGEN else None
+            _run_episode(way, robot, seed, setting, figures[name], kept)
+            episode = figures[name].episodes[-1]
+            outcome = "done" if episode.is_success else "not done"
+            say(f"seed {seed} {name}: {outcome} after {episode.seconds:.1f} s")
     return figures, sample
 
 
@@ -178,6 +207,7 @@ def _run_episode(
         figures.on_time += now_ns <= due_ns + window_ns
         due_ns += gone * window_ns
         clock.sleep_until_ns(due_ns)
+    robot.join(STOPS_WITHIN_S)
     way.forget()
     figures.episodes.append(robot.episode)
 

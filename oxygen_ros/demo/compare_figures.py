@@ -109,6 +109,8 @@ def _sentence(name: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> 
         ("text latency p50", "text_latency_ms", "p50", False),
     ):
         a, b = (w[key] if quantile is None else w[key][quantile] for w in (theirs, ours))
+        if a and not b and wants_more:
+            worse.append(f"{label} 0 instead of {_shown(a)}")
         if not a or not b:
             continue
         ratio = b / a if wants_more else a / b

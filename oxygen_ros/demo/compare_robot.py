@@ -1,14 +1,13 @@
 """The robot of the comparison: a simulated world that lives at 30 Hz on the steady clock, on its own thread.
 
 It plays the first rows of each chunk and then takes the next one; when that is late it holds, and time
-goes on. What it sees is rendered every tick, whatever the model does with it.
+goes on. Pictures are rendered when they are asked for, by who asks: a camera would cost the brain nothing,
+and between the ways the cost of a cycle's two pictures is the same.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +15,16 @@ import numpy as np
 from oxygen_ros.clock import Clock
 from oxygen_ros.errors import RunnerError
 from oxygen_ros.sim.cameras import BASE_CAMERA, WRIST_CAMERA, Cameras
-from oxygen_ros.sim.episodes import MAX_TICKS, is_over, task_of
+from oxygen_ros.sim.episodes import task_of
 from oxygen_ros.sim.expert import ACTION_DIM
+from oxygen_ros.sim.rules import MAX_TICKS, is_over
 from oxygen_ros.sim.scene import CONTROL_HZ
 from oxygen_ros.sim.world import Tabletop, random_layout
 from oxygen_ros.types import FloatArray, Observation
 
 TICK_NS = 1_000_000_000 // CONTROL_HZ
 IMAGE_SIZE = 64
-BEGINS_WITHIN_S = 60.0
+STOPS_WITHIN_S = 10.0
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Episode:
 class LiveRobot:
     """``begin`` an episode, then ``take`` observations and ``give`` chunks until ``is_over``.
 
-    The world's thread owns world and pictures; these methods are for one other thread.
+    All methods are for the one thread that made it, which also renders; the world is stepped on another.
     """
 
     def __init__(self, execute: int, clock: Clock, max_ticks: int = MAX_TICKS) -> None:
@@ -63,29 +63,33 @@ class LiveRobot:
         Raises:
             ConfigError: if no off-screen GL works.
         """
-        self._execute = execute
-        self._max_ticks = max_ticks
+        self.execute = execute
         self._clock = clock
+        self._max_ticks = max_ticks
+        self._world = Tabletop()
+        self._cameras = Cameras(self._world, max_width=IMAGE_SIZE, max_height=IMAGE_SIZE)
         self._lock = threading.Lock()
         self._chunk: FloatArray | None = None
         self._next: FloatArray | None = None
         self._row = 0
-        self._view: Observation | None = None
         self._num_views = 0
-        self._ended = threading.Event()
-        self._orders: queue.Queue[tuple[int, Future[None]] | None] = queue.Queue()
+        self._task = task_of(0)
+        self._thread: threading.Thread | None = None
         self._fault: Exception | None = None
+        self._ended = threading.Event()
+        self._ended.set()
         self.episode = Episode(-1)
-        ready: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="world", daemon=True)
-        self._thread.start()
-        ready.result()
 
     def begin(self, seed: int) -> None:
-        """Begin the episode of ``seed``; returns when its first picture is there."""
-        begun: Future[None] = Future()
-        self._orders.put((seed, begun))
-        begun.result(BEGINS_WITHIN_S)
+        """Begin the episode of ``seed``: time runs from now on."""
+        self.stop()
+        self._task = task_of(seed)
+        self._world.reset(random_layout(np.random.default_rng(seed)))
+        self._chunk = self._next = None
+        self.episode = Episode(seed)
+        self._ended.clear()
+        self._thread = threading.Thread(target=self._run, name="world", daemon=True)
+        self._thread.start()
 
     @property
     def is_over(self) -> bool:
@@ -99,49 +103,50 @@ class LiveRobot:
         return self._ended.is_set()
 
     def take(self) -> Observation:
-        """The newest observation; its stamp is steady time."""
+        """What is seen now, cameras upside down as LIBERO's are; its stamp is steady time."""
         with self._lock:
-            assert self._view is not None
-            return self._view
+            base, wrist = (
+                np.ascontiguousarray(self._cameras.render(name, IMAGE_SIZE, IMAGE_SIZE)[::-1, ::-1])
+                for name in (BASE_CAMERA, WRIST_CAMERA)
+            )
+            state, stamp_ns = self._world.state(), self._clock.now_ns()
+        self._num_views += 1
+        images = {"base": base, "left_wrist": wrist}
+        return Observation(self._num_views, stamp_ns, images, state, self._task.instruction)
 
     def give(self, actions: FloatArray) -> None:
         """The next chunk [horizon, 7]; it takes over when the one that is played is used up."""
         with self._lock:
             self._next = actions
 
-    def close(self) -> None:
-        """End the world."""
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end of the episode; whether it has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._ended.is_set()
+
+    def stop(self) -> None:
+        """End the episode at the next tick, and wait for it."""
         self._ended.set()
-        self._orders.put(None)
-        self._thread.join(2.0)
+        self.join(STOPS_WITHIN_S)
+
+    def close(self) -> None:
+        """Let go of world and pictures."""
+        self.stop()
+        self._cameras.close()
 
     # the world's thread -----------------------------------------------------------------------------
 
-    def _run(self, ready: Future[None]) -> None:
+    def _run(self) -> None:
+        # The thread's boundary: a fault is told to whoever asks next.
         try:
-            world = Tabletop()
-            cameras = Cameras(world, max_width=IMAGE_SIZE, max_height=IMAGE_SIZE)
+            self._live()
         except Exception as error:
-            ready.set_exception(error)
-            return
-        ready.set_result(None)
-        with cameras:
-            while (order := self._orders.get()) is not None:
-                # The thread's boundary: a fault is told to whoever asks next.
-                try:
-                    self._live(world, cameras, *order)
-                except Exception as error:
-                    self._fault = error
-                self._ended.set()
+            self._fault = error
+        self._ended.set()
 
-    def _live(self, world: Tabletop, cameras: Cameras, seed: int, begun: Future[None]) -> None:
-        task, clock = task_of(seed), self._clock
-        world.reset(random_layout(np.random.default_rng(seed)))
-        episode = self.episode = Episode(seed)
-        self._chunk = self._next = None
-        self._ended.clear()
-        self._look(world, cameras, task.instruction)
-        begun.set_result(None)
+    def _live(self) -> None:
+        world, clock, episode = self._world, self._clock, self.episode
         begin_ns = due_ns = clock.now_ns()
         while not self._ended.is_set():
             due_ns += TICK_NS
@@ -149,39 +154,26 @@ class LiveRobot:
             behind = (clock.now_ns() - due_ns) // TICK_NS
             episode.late_ticks += behind
             due_ns += behind * TICK_NS
-            action = self._action()
-            world.step(_still(world) if action is None else action)
+            with self._lock:
+                action = self._action()
+                world.step(_still(world) if action is None else action)
+                truth = world.truth()
             episode.ticks += 1
             episode.played += action is not None
-            self._look(world, cameras, task.instruction)
-            truth = world.truth()
-            if is_over(truth, task) or episode.ticks >= self._max_ticks:
-                episode.is_success = truth.is_done(task)
+            if is_over(truth, self._task) or episode.ticks >= self._max_ticks:
+                episode.is_success = truth.is_done(self._task)
                 break
         episode.seconds = (clock.now_ns() - begin_ns) / 1e9
 
     def _action(self) -> FloatArray | None:
         """The next action, or None to hold."""
-        with self._lock:
-            if self._chunk is None or self._row >= self._execute:
-                self._chunk, self._next, self._row = self._next, None, 0
-            if self._chunk is None:
-                return None
-            self._row += 1
-            action: FloatArray = self._chunk[self._row - 1]
-            return action
-
-    def _look(self, world: Tabletop, cameras: Cameras, instruction: str) -> None:
-        """Cameras upside down, as LIBERO's are."""
-        base, wrist = (
-            np.ascontiguousarray(cameras.render(name, IMAGE_SIZE, IMAGE_SIZE)[::-1, ::-1])
-            for name in (BASE_CAMERA, WRIST_CAMERA)
-        )
-        self._num_views += 1
-        images = {"base": base, "left_wrist": wrist}
-        view = Observation(self._num_views, self._clock.now_ns(), images, world.state(), instruction)
-        with self._lock:
-            self._view = view
+        if self._chunk is None or self._row >= self.execute:
+            self._chunk, self._next, self._row = self._next, None, 0
+        if self._chunk is None:
+            return None
+        self._row += 1
+        action: FloatArray = self._chunk[self._row - 1]
+        return action
 
 
 def _still(world: Tabletop) -> FloatArray:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from oxygen_ros.sim import grammar
 from oxygen_ros.sim.expert import Phase, decide
-from oxygen_ros.sim.truth import ALL_TASKS, Task, Truth
+from oxygen_ros.sim.truth import ALL_TASKS, COLOURS, TARGETS, Task, Truth
 from oxygen_ros.training.frames import Frames, unpack_truth
 from oxygen_ros.training.vision import to_model_images
 from oxygen_ros.training.vocabulary import BOS_ID, EOS_ID, NUM_STATE_BINS, PAD_ID, build_tokenizer
@@ -21,6 +21,8 @@ STATE_Q01 = (0.25, -0.33, 0.0, -0.5, 1.07, -0.5, 0.0, -0.05)
 STATE_Q99 = (0.57, 0.33, 0.28, 0.5, 2.07, 0.5, 0.05, 0.0)
 """Physical ranges of the state, not data quantiles: the hand never turns, and noise is no news."""
 PHASES = tuple(Phase)
+NUM_PLACE_QUESTIONS = len(COLOURS) + len(TARGETS)
+"""They come first among the questions of the grammar."""
 IGNORE = -100
 _POSITION_CENTRE = np.array([0.42, 0.0, 0.05], np.float32)
 _POSITION_SCALE = np.array([0.1, 0.15, 0.1], np.float32)
@@ -100,18 +102,41 @@ class Batch:
     errand: Tensor
 
 
-def choose_text(rng: np.random.Generator, truth: Truth, task: Task) -> tuple[str, str]:
+@dataclass(frozen=True)
+class TextMix:
+    """Shares of kinds among training texts; what is left goes to all questions alike.
+
+    Attributes:
+        memory, next: the two tasks of the robot's own.
+        strange: questions outside the grammar.
+        places: where something is, of all things.
+        asked_cube: where the cube of the task is.
+    """
+
+    memory: float = 0.25
+    next: float = 0.20
+    strange: float = 0.03
+    places: float = 0.0
+    asked_cube: float = 0.05
+
+
+JOINT_MIX = TextMix()
+
+
+def choose_text(rng: np.random.Generator, truth: Truth, task: Task, mix: TextMix) -> tuple[str, str]:
     """A random text task with its true answer: (suffix prompt, answer)."""
     kind = rng.random()
-    if kind < 0.25:
+    if kind < mix.memory:
         return grammar.MEMORY_PROMPT, grammar.memory_sentence(truth, task)
-    if kind < 0.45:
+    if kind < mix.memory + mix.next:
         return grammar.NEXT_PROMPT, grammar.next_sentence(truth, task)
-    if kind < 0.48:
+    if kind < mix.memory + mix.next + mix.strange:
         return str(rng.choice(_STRANGE_QUESTIONS)), grammar.UNKNOWN_ANSWER
     known = grammar.questions()
     question = known[rng.integers(len(known))]
-    if kind > 0.95:
+    if kind > 1.0 - mix.asked_cube - mix.places:
+        question = known[rng.integers(NUM_PLACE_QUESTIONS)]
+    if kind > 1.0 - mix.asked_cube:
         question = f"Where is the {task.instruction.split()[2]} cube?"
     return question, grammar.answer(question, truth)
 
@@ -125,16 +150,22 @@ class BatchMaker:
         self._blind_share = blind_share
 
     def make(
-        self, frames: Frames, rows: NDArray[np.int64], num_texts: int, rng: np.random.Generator
+        self,
+        frames: Frames,
+        rows: NDArray[np.int64],
+        num_texts: int,
+        rng: np.random.Generator,
+        mix: TextMix = JOINT_MIX,
     ) -> Batch:
-        """A batch of ``rows``; the first ``num_texts`` of them get one text each."""
+        """A batch of ``rows``, with ``num_texts`` texts that go round them."""
         truths = [unpack_truth(frames.truth[row]) for row in rows]
         tasks = [ALL_TASKS[frames.task[row]] for row in rows]
         prefix_ids = [
             self.prompter.prefix(frames.task[row], frames.state[row], bool(rng.random() < self._blind_share))
             for row in rows
         ]
-        pairs = [choose_text(rng, truths[i], tasks[i]) for i in range(num_texts)]
+        text_rows = [i % len(rows) for i in range(num_texts)]
+        pairs = [choose_text(rng, truths[i], tasks[i], mix) for i in text_rows]
         ids, targets = _pad([self.prompter.text(*pair) for pair in pairs])
         actions = np.zeros((len(rows), frames.plan.shape[1], self._action_dim), np.float32)
         actions[..., : frames.plan.shape[2]] = frames.plan[rows]
@@ -143,7 +174,7 @@ class BatchMaker:
             images=to_model_images(torch.from_numpy(frames.images[rows])),
             prefix_ids=torch.tensor(prefix_ids),
             actions=torch.from_numpy(actions),
-            text_rows=torch.arange(num_texts),
+            text_rows=torch.tensor(text_rows, dtype=torch.int64),
             text_ids=ids,
             text_targets=targets,
             cells=torch.from_numpy(frames.cells[rows].astype(np.int64)),

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from oxygen_ros.training.batches import TextMix
+
+
+TALK_MIX = TextMix(memory=0.08, next=0.08, strange=0.02, places=0.55, asked_cube=0.05)
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the tiny model is trained.
+    """How the tiny model is trained: the eyes alone, everything together, then mostly talking.
 
     Attributes:
         shards, shard_frames: files of expert frames, and rows in each.
         warmup_steps, warmup_batch: the vision tower alone, on places.
-        joint_steps, batch, texts, flow_samples: everything together; the first ``texts`` observations of a
-            batch get one text, each observation ``flow_samples`` noise samples. Batches are per worker.
+        joint_steps, batch, texts, flow_samples: everything together; ``texts`` go round the observations of a
+            batch, each observation gets ``flow_samples`` noise samples. Batches are per worker.
+        talk_steps, talk_batch, talk_texts, talk_weight, talk_mix: after it, fewer observations with more texts,
+            mostly about places: where things are is told in three words of twenty, and learned last.
         blind_share: share of observations whose state is padding in the prompt: text must come from looking.
         round_starts: shares of the joint training at which the model drives and the expert labels.
         round_episodes: episodes per worker and round; ``expert_shares`` of their chunks driven by the expert.
@@ -30,6 +37,11 @@ class Recipe:
     batch: int = 32
     texts: int = 16
     flow_samples: int = 2
+    talk_steps: int = 1_400
+    talk_batch: int = 16
+    talk_texts: int = 128
+    talk_weight: float = 6.0
+    talk_mix: TextMix = TALK_MIX
     blind_share: float = 0.15
     muon_rate: float = 0.02
     adam_rate: float = 2e-3
@@ -59,6 +71,9 @@ def smoke_recipe(seed: int) -> Recipe:
         joint_steps=4,
         batch=4,
         texts=2,
+        talk_steps=2,
+        talk_batch=4,
+        talk_texts=6,
         flow_samples=1,
         round_starts=(0.5,),
         round_episodes=2,

@@ -1,4 +1,4 @@
-"""Trains the tiny pi0.5: vision warm-up, joint training, rounds of roll-outs that the expert labels.
+"""Trains the tiny pi0.5: vision warm-up, joint training with rounds of labelled roll-outs, talking.
 
 Can be stopped and started again at any step. Every member of the team runs this same code.
 """
@@ -16,11 +16,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from oxygen_ros.clock import SteadyClock
-from oxygen_ros.training.auxiliary import AuxiliaryHeads, no_gradient_places
-from oxygen_ros.training.batches import IGNORE, Batch, BatchMaker
+from oxygen_ros.training.auxiliary import AuxiliaryHeads
+from oxygen_ros.training.batches import IGNORE, JOINT_MIX, Batch, BatchMaker, TextMix
 from oxygen_ros.training.dims import Dims
 from oxygen_ros.training.frames import FrameRecorder, Frames, join_frames, load_frames
 from oxygen_ros.training.generate import generate
+from oxygen_ros.training.held_out import answers_on, place_errors_on
 from oxygen_ros.training.optimiser import Optimiser
 from oxygen_ros.training.pi05 import TinyPi05
 from oxygen_ros.training.recipe import Recipe
@@ -70,7 +71,7 @@ class Trainer:
             parts.append(load_frames(path))
         return join_frames(parts)
 
-    def _batch(self, size: int, texts: int) -> Batch:
+    def _batch(self, size: int, texts: int, mix: TextMix = JOINT_MIX) -> Batch:
         """A batch of expert frames, mixed with rolled-out ones once there are any."""
         if not self.rollouts or self._rng.random() >= self.recipe.rollout_share:
             frames = self.frames
@@ -79,19 +80,25 @@ class Trainer:
             frames = self.rollouts[int(self._rng.integers(len(self.rollouts)))]
             last = len(frames)
         rows = self._rng.integers(0, last, size)
-        return self._maker.make(frames, rows, texts, self._rng)
+        return self._maker.make(frames, rows, texts, self._rng, mix)
 
     # --- stages
 
     def run(self) -> None:
-        """Both stages to their ends."""
+        """All stages to their ends."""
         if self._stage == "warmup":
             self._warm_up()
-            self._stage, self._step = "joint", 0
-            self._optimiser = self._new_optimiser()
+            self._begin("joint")
             self.average.load_state_dict(self.model.state_dict())
-            self._save()
-        self._joint()
+        if self._stage == "joint":
+            self._joint()
+            self._begin("talk")
+        self._talk()
+        self._save()
+
+    def _begin(self, stage: str) -> None:
+        self._stage, self._step = stage, 0
+        self._optimiser = self._new_optimiser()
         self._save()
 
     def _warm_up(self) -> None:
@@ -103,7 +110,7 @@ class Trainer:
             self._descend(loss, {"seen": loss}, self._step / total, decay_start=0.6)
             if self._step % self.recipe.save_every == 0:
                 self._save()
-        self._log({"event": "warmed up", **self.measure_places()})
+        self._log({"event": "warmed up", **self._held_out_measures()})
 
     def _joint(self) -> None:
         """Everything together, with rounds of labelled roll-outs."""
@@ -112,14 +119,30 @@ class Trainer:
             if self._rounds < len(recipe.round_starts) and progress >= recipe.round_starts[self._rounds]:
                 self._roll_out()
             losses = self._losses(self._batch(recipe.batch, recipe.texts))
-            total = losses["flow"] + recipe.text_weight * losses["text"] + recipe.plan_weight * losses["plan"]
-            total = total + recipe.place_weight * (losses["seen"] + losses["kept"])
-            self._descend(total, losses, progress, decay_start=recipe.decay_start)
-            self._follow()
-            if self._step % recipe.save_every == 0:
-                self._save()
-            if self._step % recipe.measure_every == 0:
-                self.measure()
+            self._descend(self._total(losses, recipe.text_weight), losses, progress, recipe.decay_start)
+            self._keep_pace()
+
+    def _talk(self) -> None:
+        """Everything together still, with many more texts."""
+        recipe = self.recipe
+        while self._step < recipe.talk_steps:
+            losses = self._losses(self._batch(recipe.talk_batch, recipe.talk_texts, recipe.talk_mix))
+            total, progress = self._total(losses, recipe.talk_weight), self._step / recipe.talk_steps
+            self._descend(total, losses, progress, recipe.decay_start)
+            self._keep_pace()
+
+    def _total(self, losses: dict[str, Tensor], text_weight: float) -> Tensor:
+        recipe = self.recipe
+        places = recipe.place_weight * (losses["seen"] + losses["kept"])
+        return losses["flow"] + text_weight * losses["text"] + recipe.plan_weight * losses["plan"] + places
+
+    def _keep_pace(self) -> None:
+        """After each step: the average follows; now and then the state is saved and the model measured."""
+        self._follow()
+        if self._step % self.recipe.save_every == 0:
+            self._save()
+        if self._step % self.recipe.measure_every == 0:
+            self.measure()
 
     def _progress(self) -> float:
         by_step = self._step / self.recipe.joint_steps
@@ -193,41 +216,29 @@ class Trainer:
         self._save()
         rollouts = Rollouts(self.average, episodes, 900_000 + 1000 * self.team.rank + self._step)
         outcomes = self.team.gather(rollouts.run(with_memory=True, execute=8).line())
-        self._log({"event": "closed loop", "outcomes": outcomes, **self.measure_places()})
+        self._log({"event": "closed loop", "outcomes": outcomes, **self._held_out_measures()})
         if self.team.is_leader:
-            snapshot = self.folder / "snapshots" / f"step{self._step:06d}.pt"
+            snapshot = self.folder / "snapshots" / f"{self._stage}{self._step:06d}.pt"
             snapshot.parent.mkdir(exist_ok=True)
             torch.save(self.average.state_dict(), snapshot)
 
-    @torch.no_grad()
-    def measure_places(self) -> dict[str, list[float]]:
-        """Median error in cm of cubes, containers and hand on held-out frames, seen and kept."""
+    def _held_out_measures(self) -> dict[str, Any]:
         rows = np.arange(max(0, len(self.frames) - _HELD_OUT), len(self.frames))
-        batch = self._maker.make(self.frames, rows, 0, np.random.default_rng(0))
-        prefix = self.model.prefill(batch.images, batch.prefix_ids)
-        kept = prefix.late[:, : self.dims.image_tokens]
-        measures = {}
-        for name, head, tokens in (
-            ("seen_cm", self.heads.seen, prefix.image_tokens),
-            ("kept_cm", self.heads.kept, kept),
-        ):
-            error = (no_gradient_places(head, tokens) - batch.positions)[..., :2] * torch.tensor([10.0, 15.0])
-            measures[name] = [round(v, 2) for v in error.norm(dim=-1).median(0).values.tolist()]
-        return measures
+        places = place_errors_on(self.frames, rows, self.model, self.heads, self._maker)
+        return {**places, "answers": answers_on(self.frames, rows, self.average, self._maker)}
 
     def facts(self) -> dict[str, Any]:
         """What the manifest says of this training."""
         return {
             "seed": self.recipe.seed,
             "recipe": asdict(self.recipe),
-            "joint_steps_done": self._step,
+            "steps_done": {"stage": self._stage, "step": self._step},
             "workers": self.team.size,
-            "observations_seen": self._step * self.recipe.batch * self.team.size,
             "expert_frames_per_worker": len(self.frames),
             "rollout_frames_per_worker": [len(frames) for frames in self.rollouts],
             "training_hours": round(self._elapsed() / 3600, 3),
             "last_losses": self._last_losses,
-            "held_out_places": self.measure_places(),
+            "held_out": self._held_out_measures(),
         }
 
     # --- files

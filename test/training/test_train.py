@@ -2,12 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 
 from oxygen_ros.training import score, train
 from oxygen_ros.training.optimiser import orthogonalise
+from oxygen_ros.training.recipe import smoke_recipe
+from oxygen_ros.training.team import Team
+from oxygen_ros.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +29,19 @@ def test_train_smoke_runs_every_part_and_writes_a_checkpoint(smoke):
     events = {entry["event"] for entry in log_of(smoke) if "event" in entry}
     assert {"warmed up", "round 0"} <= events
     manifest = json.loads((smoke / "checkpoint" / "manifest.json").read_text())
-    assert (manifest["seed"], manifest["joint_steps_done"]) == (3, 4)
+    assert (manifest["seed"], manifest["steps_done"]) == (3, {"stage": "talk", "step": 2})
     assert "--smoke" in manifest["command"]
     assert re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?|unknown", manifest["commit"])
     assert 2e6 < manifest["parameters"] < 5e6
 
 
 def test_train_again_goes_on_from_the_saved_state(smoke):
-    train.main(["--smoke", "--out", str(smoke), "--seed", "3", "--steps", "6"])
+    recipe = replace(smoke_recipe(3), talk_steps=4)
+    trainer = Trainer(Team(0, 1), recipe, smoke, None)
+    trainer.run()
     assert any(entry.get("event") == "resumed" for entry in log_of(smoke))
-    manifest = json.loads((smoke / "checkpoint" / "manifest.json").read_text())
-    assert manifest["joint_steps_done"] == 6
+    assert trainer.facts()["steps_done"] == {"stage": "talk", "step": 4}
+    assert re.fullmatch(r"exact \d+/\d+, false claims \d+/\d+", trainer.facts()["held_out"]["answers"])
 
 
 def test_score_of_an_untrained_checkpoint_reports_its_failure(smoke):

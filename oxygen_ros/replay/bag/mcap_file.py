@@ -89,7 +89,10 @@ class McapFile:
                 if (block := self._chunk(at + _HEAD.size, end)) is not None:
                     yield block
             elif opcode in (_SCHEMA, _CHANNEL) and end <= self._size:
-                self._learn(opcode, self._file.read(length))
+                is_learnt = self._learn(opcode, self._file.read(length))
+                self.faults += (
+                    [] if is_learnt else [f"{self.path.name}: byte {at}: a damaged schema or channel"]
+                )
             if opcode in (_DATA_END, _FOOTER) or end > self._size or len(head) < _HEAD.size:
                 return
             if not 0 < opcode < _KNOWN_OPCODES:
@@ -119,7 +122,7 @@ class McapFile:
         raw = self._file.read(block.length)
         content, is_sound = inflate(raw, block.compression, block.inflated, block.checksum, block.is_cut)
         found: list[Stored] = []
-        at, size = 0, len(content)
+        at, size, are_learnt = 0, len(content), True
         while at + _HEAD.size <= size:
             opcode, length = _HEAD.unpack_from(content, at)
             start = at + _HEAD.size
@@ -133,12 +136,18 @@ class McapFile:
                     data = content[start + _MESSAGE_HEAD.size : at]
                     found.append(Stored(log_ns, topic.name, sequence, data))
             elif opcode in (_SCHEMA, _CHANNEL):
-                self._learn(opcode, content[start:at])
-        return found, is_sound and at == size
+                are_learnt &= self._learn(opcode, content[start:at])
+        return found, is_sound and are_learnt and at == size
 
-    def _learn(self, opcode: int, content: bytes) -> None:
-        """Take in a schema or a channel; the first one of a number counts."""
-        reader = _Fields(content)
+    def _learn(self, opcode: int, content: bytes) -> bool:
+        """Take in a schema or a channel; the first one of a number counts. False if it is damaged."""
+        try:
+            self._take_in(opcode, _Fields(content))
+        except struct.error:
+            return False
+        return True
+
+    def _take_in(self, opcode: int, reader: _Fields) -> None:
         number = reader.u16()
         if opcode == _SCHEMA:
             self._schemas.setdefault(number, (reader.text(), reader.text(), reader.text()))

@@ -55,8 +55,11 @@ class MessageTypes:
 
     @staticmethod
     def header_ns(data: bytes) -> int:
-        """Stamp of a message that begins with a header; 0 if it has none."""
-        head = message_bytes(data) if data[:1] == b"\x28" else data
+        """Stamp of a message that begins with a header; 0 if it has none, or cannot be unpacked."""
+        try:
+            head = message_bytes(data) if data[:1] == b"\x28" else data
+        except PackedError:
+            return 0
         if len(head) < _STAMP_END:
             return 0
         sec, nanosec = _STAMP[bool(head[1] & 1)].unpack_from(head, 4)

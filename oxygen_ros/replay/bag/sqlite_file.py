@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ class SqliteFile:
         except sqlite3.DatabaseError as error:
             self.faults.append(f"{self.path.name}: no topics can be read ({error})")
             return
-        num_messages, num_bytes, first_id, last_id = 0, 0, 0, 0
+        num_messages, num_damaged, num_bytes, first_id, last_id = 0, 0, 0, 0, 0
         block: list[Stored] = []
         try:
             for number, topic_id, log_ns, data in self._connection.execute(f"{_MESSAGES} ORDER BY id"):
@@ -58,25 +59,29 @@ class SqliteFile:
                     yield Block(first_id, last_id), block
                     block, num_bytes = [], 0
                 first_id, last_id = (first_id if block else number), number
-                if topic_id in self.topics:
+                if not (isinstance(log_ns, int) and isinstance(data, bytes)):
+                    num_damaged += 1
+                elif topic_id in self.topics:
                     block.append(Stored(log_ns, self.topics[topic_id].name, number, data))
                     num_messages += 1
                     num_bytes += len(data)
         except sqlite3.DatabaseError as error:
             self.faults.append(f"{self.path.name}: damaged after {num_messages} messages ({error})")
+        if num_damaged:
+            self.faults.append(f"{self.path.name}: {num_damaged} rows are no messages")
         if block:
             yield Block(first_id, last_id), block
 
     def load(self, block: Block, wanted: Collection[str]) -> list[Stored]:
         """Messages of one block on the wanted topics."""
         numbers = [str(number) for number, topic in self.topics.items() if topic.name in wanted]
-        rows = self._connection.execute(
-            f"{_MESSAGES} WHERE id BETWEEN ? AND ? AND topic_id IN ({','.join(numbers)}) ORDER BY id", block
-        )
-        return [
-            Stored(log_ns, self.topics[topic_id].name, number, data)
-            for number, topic_id, log_ns, data in rows
-        ]
+        query = f"{_MESSAGES} WHERE id BETWEEN ? AND ? AND topic_id IN ({','.join(numbers)}) ORDER BY id"
+        found = []
+        with contextlib.suppress(sqlite3.DatabaseError):  # named by ``scan``: the last block ends at damage
+            for number, topic_id, log_ns, data in self._connection.execute(query, block):
+                if isinstance(log_ns, int) and isinstance(data, bytes):
+                    found.append(Stored(log_ns, self.topics[topic_id].name, number, data))
+        return found
 
     def _learn_topics(self) -> None:
         definitions = self._definitions()
@@ -86,6 +91,9 @@ class SqliteFile:
             f"SELECT id, name, type, {offered} FROM topics ORDER BY id"
         ).fetchall()
         for number, name, kind, qos in rows:
+            if not (isinstance(name, str) and isinstance(kind, str)):
+                self.faults.append(f"{self.path.name}: topic {number} is damaged")
+                continue
             encoding, definition = definitions.get(kind, ("", ""))
             topic = Topic(name, kind, definition, encoding)
             key = unique_name(topic, self.topics.values())
@@ -97,7 +105,7 @@ class SqliteFile:
         rows = self._connection.execute(
             "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
         )
-        return {kind: (encoding, text) for kind, encoding, text in rows}
+        return {kind: (encoding, text) for kind, encoding, text in rows if isinstance(text, str)}
 
     def _columns(self, table: str) -> set[str]:
         return {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}

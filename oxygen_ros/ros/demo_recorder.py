@@ -16,6 +16,7 @@ from rclpy.clock import Clock
 from oxygen_ros.replay.bag.message_types import MessageTypes
 from oxygen_ros.replay.bag.writer import BagWriter
 
+_Message = tuple[str, str, bytes, int]
 BAG, PARTIAL, METADATA = "run.mcap", "run.partial", "metadata.yaml"
 MAX_NS = 600 * 1_000_000_000
 """A run without end is recorded for so long: about 10 MB a minute."""
@@ -34,7 +35,8 @@ class RunRecorder:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._begin_ns = 0
-        self._before: deque[tuple[str, str, bytes, int]] = deque()
+        self._before: deque[_Message] = deque()
+        self._latched: dict[str, _Message] = {}
         self.is_full = False
         custom = {f"oxygen_ros.{key}": value for key, value in notes.items()}
         self._writer = BagWriter(folder / PARTIAL, MessageTypes(), custom=custom)
@@ -48,13 +50,18 @@ class RunRecorder:
     def write(
         self, topic: str, message_type: Any, data: bytes, now_ns: int, *, is_latched: bool = False
     ) -> None:
-        """One message in CDR, of the class ``message_type``, at ROS time. Latched ones are always kept."""
+        """One message in CDR, of the class ``message_type``, at ROS time.
+
+        Of a latched topic the newest message is kept, as one that subscribes later would get it.
+        """
         package, kind = message_type.__module__.partition(".")[0], message_type.__name__
         message = (topic, f"{package}/msg/{kind}", data, now_ns)
         if self._begin_ns and now_ns - self._begin_ns > MAX_NS:
             self.is_full = True
-        elif self._begin_ns or is_latched:
+        elif self._begin_ns:
             self._writer.write_raw(*message)
+        elif is_latched:
+            self._latched[topic] = message
         else:
             self._before.append(message)
             while now_ns - self._before[0][-1] > BEFORE_NS:
@@ -72,8 +79,12 @@ class RunRecorder:
         partial.rmdir()
 
     def _flush(self) -> None:
+        before_ns = self._before[0][-1] - 1 if self._before else 0
+        for topic, kind, data, at_ns in self._latched.values():
+            self._writer.write_raw(topic, kind, data, max(at_ns, before_ns))
         for message in self._before:
             self._writer.write_raw(*message)
+        self._latched.clear()
         self._before.clear()
 
 

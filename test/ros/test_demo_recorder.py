@@ -27,6 +27,7 @@ def note(recorder, text, at_ns, **how):
 
 def test_bag_begins_a_second_before_the_first_action_but_for_latched_messages(tmp_path):
     recorder = RunRecorder(tmp_path / "run", checkpoint="none")
+    note(recorder, "told", S // 2, is_latched=True)
     note(recorder, "told", S, is_latched=True)
     note(recorder, "long_before", 2 * S)
     note(recorder, "before", 9 * S + S // 2)
@@ -38,7 +39,12 @@ def test_bag_begins_a_second_before_the_first_action_but_for_latched_messages(tm
     note(recorder, "after", 10 * S + MAX_NS + 1)
     assert recorder.is_full
     recorder.close()
-    assert [text for text, _ in written(tmp_path / "run")] == ["told", "before", "first", "last"]
+    assert written(tmp_path / "run") == [
+        ("told", 9 * S + S // 2 - 1),
+        ("before", 9 * S + S // 2),
+        ("first", 10 * S),
+        ("last", 10 * S + MAX_NS),
+    ]
     assert "oxygen_ros.checkpoint" in (tmp_path / "run" / "metadata.yaml").read_text()
     with Bag(tmp_path / "run") as bag:
         assert bag.num_messages == 4

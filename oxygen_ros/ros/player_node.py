@@ -98,8 +98,13 @@ class ActionPlayer(ManagedNode):
 
     def on_clock_jump(self, description: str) -> None:
         """Chunks of another time are not played."""
-        if self.is_active and self._parts is not None:
+        if self._parts is None:
+            return
+        if self.is_active:
             self._rest(description)
+            return
+        with self._lock:
+            self._parts.player.rest(description)
 
     def diagnose(self) -> list[DiagnosticStatus]:
         """What the player does, once configured."""
@@ -152,12 +157,13 @@ class ActionPlayer(ManagedNode):
         parts.player.put_measured(names, message.position)
 
     def _on_stop(self, _: Empty) -> None:
-        self.get_logger().error("stop: holding until the reset service is called")
         with self._lock:
             parts = self._must_have_parts()
             parts.joints.poll()
-            parts.player.stop("stop topic")
-        self.publish_diagnostics()
+            is_new = parts.player.stop("stop topic")
+        if is_new:
+            self.get_logger().error("stop: holding until the reset service is called")
+            self.publish_diagnostics()
 
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self._lock:

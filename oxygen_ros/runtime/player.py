@@ -78,11 +78,17 @@ class ChunkPlayer:
         """Take note of where the robot is."""
         self._pose.put_measured(names, positions)
 
-    def stop(self, reason: str) -> None:
-        """Hold where the robot is from the next tick on, and take nothing until ``reset``."""
+    def stop(self, reason: str) -> bool:
+        """Hold where the robot is from the next tick on, and take nothing until ``reset``.
+
+        Once is enough: a stop that is repeated must not let down an arm that sinks. False then.
+        """
+        if self._mode is Mode.STOPPED:
+            return False
         has_played = self._pose.commanded is not None
         self._pose.commanded = self._pose.standstill(prefer_measured=True) if has_played else None
         self._stand(Mode.STOPPED, reason, self.settings.hold_repeats if has_played else 0)
+        return True
 
     def reset(self) -> None:
         """Leave the stopped state. Chunks whose observation was taken before now are not taken any more."""
@@ -96,6 +102,7 @@ class ChunkPlayer:
         self._played_at_ns.clear()
         self._pacer.reset()
         self._newest_stamp_ns = 0
+        self._not_before_ns = min(self._not_before_ns, self._ros_now_ns())  # time may have been set back
         if self._mode is not Mode.STOPPED:
             self._stand(Mode.HOLDING if has_played else Mode.IDLE, reason, 0)
         return Hold(self._pose.standstill(prefer_measured=False), reason) if has_played else None

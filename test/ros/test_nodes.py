@@ -11,6 +11,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.parameter import Parameter
 from ros_bench import JOINTS, SMALL, bench
+from std_msgs.msg import Empty
 
 from oxygen_ros.msg import CycleReport, PlayerState, TextDelta
 
@@ -198,3 +199,28 @@ def test_stop_topic_is_latched_until_reset():
         assert len(b.got("joint_command")) == before
         assert b.trigger("action_player/reset").success
         b.until(lambda: len(b.got("joint_command")) > before + 3, "commands after the reset")
+
+
+def test_stop_that_is_repeated_is_said_once(capfd):
+    with bench() as b:
+        b.feed = None
+        player = b.player()
+        b.until_state(player, "active")
+        for _ in range(5):
+            b.probe.send("stop", Empty())
+            b.spin_s(0.05)
+        b.until(lambda: b.got("state") and b.got("state")[-1].mode == PlayerState.MODE_STOPPED, "stopped")
+        assert capfd.readouterr().err.count("stop: holding until the reset service is called") == 1
+
+
+@pytest.mark.parametrize("raw", [b"\x00\x01\x00\x00\xff\xff\xff\x7f", b"\xff" * 40])
+def test_bytes_that_are_no_joint_state_end_neither_node(raw):
+    with bench() as b:
+        nodes = b.brain(), b.player()
+        b.until(b.acted, "an action")
+        for _ in range(5):
+            b.probe.senders["joints"].publish(raw)
+            b.spin_s(0.05)
+        before = len(b.acted())
+        b.until(lambda: len(b.acted()) > before + 2, "actions go on")
+        assert [node.state for node in nodes] == ["active", "active"]

@@ -29,6 +29,7 @@ class Stage:
 
     def __init__(self, rate_hz: float = 50.0, is_measured: bool = True, **settings) -> None:
         self.clock = SimClock(3 * S)
+        self.ros_shift_ns = 0
         self.said: list[str] = []
         self.refusals = Refusals(self.clock, self.said.append)
         names = settings.pop("joint_names", NAMES)
@@ -48,7 +49,7 @@ class Stage:
         self.measure()
 
     def ros_ns(self) -> int:
-        return ROS_ORIGIN_NS + self.clock.now_ns()
+        return ROS_ORIGIN_NS + self.clock.now_ns() + self.ros_shift_ns
 
     def measure(self, *positions: float) -> None:
         if self.is_measured:

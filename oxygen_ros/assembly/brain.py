@@ -38,7 +38,7 @@ class Brain:
 
     def model_faults(self) -> tuple[str, ...]:
         """What is wrong with how the model runs, one sentence each; it runs all the same."""
-        faults = []
+        faults = [self.warm_up.fault] if self.warm_up.fault else []
         asked, there = self.config.runner.dtype, self.warm_up.dtype
         if asked != there:
             faults.append(f"precision not as asked: runner.dtype is {asked}, the model runs in {there}")
@@ -136,7 +136,8 @@ def build_brain(
         settings = replace(settings, steps=steps)
     engine = Engine(model.runner, model.tokenizer, clock, settings)
     brain = Brain(config, model, engine, text_tasks(config), engine.warm_up())
-    warnings = (*model.warnings, *brain.model_faults())
+    told = (fault for fault in brain.model_faults() if fault != brain.warm_up.fault)  # that one is an error
+    warnings = (*model.warnings, *told)
     return replace(brain, model=replace(model, warnings=warnings))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -18,6 +19,7 @@ from oxygen_ros.models.pi05.processor import Pi05Processor
 from oxygen_ros.models.pi05.prompt import BelowRange
 from oxygen_ros.models.tokenizers import LocalTokenizer, is_gemma, open_tokenizer
 from oxygen_ros.robots.transform import make_transform
+from oxygen_ros.runners.compiled import CompiledRunner
 from oxygen_ros.runners.device import pick_device, pick_dtype
 from oxygen_ros.runners.eager import EagerRunner
 
@@ -78,7 +80,8 @@ def build_pi05(config: OxygenConfig, clock: Clock) -> Model:
     model = load_model(checkpoint, dtype, device)
     layout = model.kv_layout(config.kv.num_prefixes, config.kv.num_rows, config.kv.row_capacity)
     check_memory(layout, config)
-    runner = EagerRunner(
+    is_compiled, allow_eager = config.runner.kind == "compiled", config.runner.allow_eager
+    runner = (partial(CompiledRunner, allow_eager=allow_eager) if is_compiled else EagerRunner)(
         model,
         layout,
         row_buckets=config.runner.row_buckets,

@@ -43,7 +43,12 @@ class RunnerConfig:
     """Backend, device and precision. Nothing is replaced in silence: what is not there is refused."""
 
     kind: str = parameter(
-        "eager", choices=("eager", "fake"), help="How the model runs. fake: set costs and scripted text."
+        "eager",
+        choices=("eager", "compiled", "fake"),
+        help="How the model runs. compiled: denoising by torch.compile. fake: set costs and scripted text.",
+    )
+    allow_eager: bool = parameter(
+        False, help="With kind compiled: go on eagerly when compiling fails, with an ERROR that says so."
     )
     device: str = parameter("cpu", choices=("cpu", "cuda"), help="Where the model runs.")
     dtype: str = parameter(

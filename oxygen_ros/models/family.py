@@ -6,6 +6,7 @@ tensor value on the host, so that the same code runs eagerly, is captured, compi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,7 +55,14 @@ class TensorGuidance:
 
 
 class VLAModel(Protocol):
-    """One loaded model. All methods run without gradients on one device."""
+    """One loaded model. All methods run without gradients on one device.
+
+    Attributes:
+        denoise_step: pure function that ``sample_actions`` calls once per step; a runner may put another in
+            its place.
+    """
+
+    denoise_step: Callable[..., Tensor]
 
     @property
     def spec(self) -> ModelSpec:

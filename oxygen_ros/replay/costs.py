@@ -162,6 +162,7 @@ class TimedRunner:
             prefill_ns=(self._costs.prefill_ns(),),
             act_ns=(self._costs.act_ns(),),
             decode_step_ns=steps,
+            fault=real.fault,
         )
 
     def prefill(self, inputs: ModelInputs, prefix_slot: int) -> int:

@@ -92,6 +92,8 @@ def _replay(
     loaded = load_config(**files, overrides=settings)
     session = Session(job, bag, loaded.config, recording, folder)
     session.notes += loaded.warnings
+    if fault := session.brain.warm_up.fault:
+        session.notes.append(f"the model runs {fault}")
     progress.begin(*session.span_ns)
     loaded_ns = steady.now_ns()
     try:

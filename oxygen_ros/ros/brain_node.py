@@ -102,6 +102,8 @@ class OxygenNode(ManagedNode):
             log(note)
         for warning in brain.model.warnings:
             self.get_logger().warning(warning)
+        if brain.warm_up.fault:
+            self.get_logger().error(f"The model runs {brain.warm_up.fault}")
         if brain.model.is_stand_in:
             self.get_logger().warning("This is a stand-in: no model is behind its actions and texts.")
         for role in config.robot.camera_roles:

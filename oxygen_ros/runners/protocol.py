@@ -47,7 +47,8 @@ class WarmUp:
 
     ``dtype`` is the precision the runner really has, ``backend`` also says what its kernels make of it.
     ``decode_step_ns`` is by number of tokens fed: one per row, more where a row begins with its suffix
-    prompt. One entry per bucket the runner declares.
+    prompt. One entry per bucket the runner declares. ``fault`` says why it does not run as asked,
+    empty if it does.
     """
 
     device: str
@@ -56,6 +57,7 @@ class WarmUp:
     prefill_ns: tuple[int, ...]
     act_ns: tuple[int, ...]
     decode_step_ns: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    fault: str = ""
 
     def in_words(self) -> str:
         """One line for the log: what runs where, and the median and 99th percentile of each phase."""

@@ -33,7 +33,7 @@ def measure_all(
     layout = runner.layout
     for num_images in range(1, model.max_images):
         runner.prefill(_inputs(model, num_images), 0)
-    full = _inputs(model, model.max_images)
+    full = longest_inputs(model)
     prefill_ns = timed(partial(runner.prefill, full, 0))
     for slot in range(layout.num_prefixes):
         num_tokens = runner.prefill(full, slot)
@@ -57,6 +57,11 @@ def measure_all(
         act_ns=act_ns,
         decode_step_ns=decode_step_ns,
     )
+
+
+def longest_inputs(model: VLAModel) -> ModelInputs:
+    """The longest prompt and all images, grey."""
+    return _inputs(model, model.max_images)
 
 
 def _inputs(model: VLAModel, num_images: int) -> ModelInputs:

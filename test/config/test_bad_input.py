@@ -55,7 +55,11 @@ def refusal(overrides: dict[str, Any] | None = None, **sources: Any) -> ConfigEr
         ({"kv.num_prefixes": 1}, "out_of_range", ["kv.num_prefixes is 1", "2 to 256"]),
         ({"kv.memory_limit_mb": 0}, "out_of_range", ["at least 1"]),
         ({"runner.row_buckets": [0, 1]}, "out_of_range", ["runner.row_buckets is 0", "1 to 1024"]),
-        ({"runner.kind": "eagr"}, "not_a_choice", ["eagr", "eager, fake", "Try: runner.kind: eager"]),
+        (
+            {"runner.kind": "eagr"},
+            "not_a_choice",
+            ["eagr", "eager, compiled, fake", "Try: runner.kind: eager"],
+        ),
         ({"robot.joint_names": ["a", "a"]}, "repeated_name", ["robot.joint_names", "more than once: a"]),
         ({"text.task_names": ["what next"]}, "bad_name", ["text.task_names", "'what next'", "what_next"]),
         ({"robot.cameras.base.topic": "a b"}, "bad_topic", ["robot.cameras.base.topic is 'a b'"]),

@@ -164,7 +164,7 @@ def test_b46_steps_add_up_in_float32_though_the_model_is_bfloat16(monkeypatch):
         seen.append(x_t.dtype)
         return torch.full_like(x_t, 0.02)
 
-    monkeypatch.setattr("oxygen_ros.models.pi05.model.denoise_step", small_velocity)
+    monkeypatch.setattr(loaded, "denoise_step", small_velocity)
     noise = torch.ones(EXPERT.horizon, EXPERT.action_dim)
     monkeypatch.setattr(torch, "randn", lambda *args, **kwargs: noise)
     run = EagerRunner(loaded, loaded.kv_layout(1, 1, 4))

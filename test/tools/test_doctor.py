@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 from broken_checkpoints import BREAKS, copy_case, edit_json, write_openpi_statistics
 from lerobot_cases import ALL_CASES, checkpoint_folder, tokenizer_folder
 
@@ -131,6 +132,20 @@ def test_tiny_checkpoint_runs_one_cycle(capsys, tmp_path, preset):
     assert "prefill of" in said[0]["text"]
     tasks = [finding["values"]["task"] for finding in said if "task" in finding["values"]]
     assert tasks == ["ask", "subtask", "memory"]
+
+
+def test_b49_trial_run_that_could_not_be_compiled_says_so(capsys, tmp_path, monkeypatch):
+    def first_call(*args):
+        raise RuntimeError("ptxas fatal : Value 'sm_110a' is not defined")
+
+    monkeypatch.setattr(torch, "compile", lambda *args, **kwargs: first_call)
+    write_checkpoint(tmp_path / "tiny", "libero")
+    settings = ("runner.warm_up_runs=1", "runner.kind=compiled", "runner.allow_eager=true")
+    words = [str(tmp_path / "tiny"), "--preset", "libero", "--run"]
+    _, report = examine(capsys, [*words, *(word for given in settings for word in ("--set", given))])
+    (said,) = (finding for finding in findings(report) if finding["code"] == "not_as_asked")
+    assert said["level"] == "warning"
+    assert said["text"].startswith("the model runs eager, since compiling failed: RuntimeError: ptxas fatal")
 
 
 def test_text_that_is_off_is_said(capsys):

@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from oxygen_ros.kv.memory import PrefixKV
-from oxygen_ros.models.attention import attend, fold_heads, unfold_heads
+from oxygen_ros.models.attention import fold_heads, unfold_heads
 from oxygen_ros.models.norm import modulated_rms_norm
 from oxygen_ros.models.pi05.config import ExpertConfig, Pi05Config
 from oxygen_ros.models.pi05.gemma import gated_mlp, project_qkv
 from oxygen_ros.models.pi05.weights import ConditioningWeights, ExpertWeights, GemmaLayer
 from oxygen_ros.models.rope import RopeTable
+from oxygen_ros.models.slot_attention import slot_attention
 
 
 def time_embedding(times: Tensor, width: int, min_period: float, max_period: float) -> Tensor:
@@ -94,25 +95,13 @@ def run_layers(
     size, eps, end = expert.size, config.expert_rms_norm_eps, start + x.shape[0]
     scales, shifts = modulation[:, 0].unbind(0), modulation[:, 1].unbind(0)
     gates = modulation[:, 2].to(x.dtype).unbind(0)
-    slots = zip(*_layer_views(kv, start, end), strict=True)
-    for index, (layer, (new_k, new_v, keys, values)) in enumerate(zip(layers, slots, strict=True)):
+    attend_there = slot_attention(kv, start, end)
+    for index, layer in enumerate(layers):
         before, after = 2 * index, 2 * index + 1
         normed = modulated_rms_norm(x, scales[before], shifts[before], eps)
         q, k, v = project_qkv(layer, size, normed, rope)
-        new_k.copy_(k)
-        new_v.copy_(v)
-        attended = attend(fold_heads(q, size.num_kv_heads), keys, values)
+        attended = attend_there(index, fold_heads(q, size.num_kv_heads), k, v)
         x = torch.addcmul(x, gates[before], layer.o(unfold_heads(attended, x.shape[0])))
         normed = modulated_rms_norm(x, scales[after], shifts[after], eps)
         x = torch.addcmul(x, gates[after], gated_mlp(layer, normed))
     return x
-
-
-def _layer_views(kv: PrefixKV, start: int, end: int) -> tuple[tuple[Tensor, ...], ...]:
-    """By layer: where new keys and values go, [T, K, D], and all that are read, [K, end, D]."""
-    return (
-        kv.k[:, :, start:end].transpose(1, 2).unbind(0),
-        kv.v[:, :, start:end].transpose(1, 2).unbind(0),
-        kv.k[:, :, :end].unbind(0),
-        kv.v[:, :, :end].unbind(0),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class Pi05Model:
         self._rope = self._rope_table(config.rope_theta, MAX_ROW_TOKENS)
         self._expert_rope = self._rope_table(config.expert_rope_theta, config.max_suffix_tokens)
         self.kernels = _kernel_names(weights)
+        self.denoise_step: Callable[..., Tensor] = denoise_step
 
     @staticmethod
     def from_source(config: Pi05Config, source: TensorSource, device: torch.device) -> Pi05Model:
@@ -166,7 +167,7 @@ class Pi05Model:
         start = num_tokens + config.num_state_tokens
         rope = self._expert_rope.rows(start, start + config.horizon)
         weights = self._experts[expert]
-        return denoise_step(weights, self.config, config, x_t, modulation, rope, kv, start, time_row)
+        return self.denoise_step(weights, self.config, config, x_t, modulation, rope, kv, start, time_row)
 
     def step_velocity(self, expert: str, x_t: Tensor, step: int, kv: PrefixKV, num_tokens: int) -> Tensor:
         """Velocity of ``expert`` at ``x_t`` in denoise step ``step`` of the model's own grid."""

@@ -24,6 +24,8 @@ def examine_run(config: OxygenConfig, state: FloatArray) -> Section:
     clock = SteadyClock()
     try:
         brain = build_brain(config, clock)
+        if brain.warm_up.fault:
+            section.warn(f"the model runs {brain.warm_up.fault}", "not_as_asked", "runner.kind: eager")
         images = {role: np.full(PICTURE, GREY, np.uint8) for role in config.robot.camera_roles}
         observation = Observation(1, 0, images, state, config.instruction or "wait")
         runner, processor = brain.model.runner, brain.model.processor

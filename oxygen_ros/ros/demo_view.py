@@ -146,6 +146,8 @@ class DemoView:
         """Why the run was not good enough, one sentence each; empty when it was."""
         rate = self.tally.false_claims / self.tally.claims if self.tally.claims else 0.0
         found = [] if self.num_successes else ["no episode was done"]
+        if not self.tally.texts:
+            found.append("no text came to its end and could be judged")
         if rate > MAX_FALSE_CLAIMS:
             found.append(f"{100 * rate:.0f} % of its claims to hold or to have placed something are false")
         return found

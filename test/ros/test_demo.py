@@ -192,3 +192,24 @@ def test_stand_in_of_an_unknown_preset_names_it():
     assert "librao" in output
     assert "libero" in output
     assert "Traceback" not in output
+
+
+def test_comparison_gets_checkpoint_seeds_and_a_folder(monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    compare = pytest.importorskip("oxygen_ros.demo.compare")
+    given = []
+    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(compare, "compare", lambda *words: given.append(words) or 1)
+    folder = tmp_path / "run"
+    assert (
+        demo.main(["--compare", "--checkpoint", str(tmp_path), "--record", str(folder), "--seed", "5"]) == 1
+    )
+    assert given == [(tmp_path, range(5, 9), folder)]
+    assert folder.is_dir()
+
+
+def test_comparison_without_a_checkpoint_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(demo, "find_checkpoint", lambda: None)
+    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    assert demo.main(["--compare"]) == 2
+    assert "checkpoints/tabletop" in capsys.readouterr().err

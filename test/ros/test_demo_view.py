@@ -106,12 +106,19 @@ def test_no_colour_or_a_dumb_terminal_gets_plain_lines(view, monkeypatch, variab
 
 
 @pytest.mark.parametrize(
-    ("successes", "claims", "false_claims", "faults"),
-    [(1, 0, 0, 0), (1, 40, 2, 0), (1, 39, 2, 1), (0, 40, 0, 1), (0, 1, 1, 2)],
+    ("successes", "texts", "claims", "false_claims", "faults"),
+    [
+        (1, 9, 0, 0, 0),
+        (1, 90, 40, 2, 0),
+        (1, 90, 39, 2, 1),
+        (0, 90, 40, 0, 1),
+        (0, 1, 1, 1, 2),
+        (1, 0, 0, 0, 1),
+    ],
 )
 def test_run_is_good_with_one_success_and_one_false_claim_in_twenty(
-    view, successes, claims, false_claims, faults
+    view, successes, texts, claims, false_claims, faults
 ):
-    view.num_successes = successes
+    view.num_successes, view.tally.texts = successes, texts
     view.tally.claims, view.tally.false_claims = claims, false_claims
     assert len(view.shortcomings()) == faults

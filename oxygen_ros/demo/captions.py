@@ -15,11 +15,16 @@ STAYS_NS = S
 
 @dataclass(frozen=True)
 class Caption:
-    """One line: the task, what is written so far, and the mark once it has ended."""
+    """One line: the task, what is written so far, and once it has ended its mark.
+
+    Attributes:
+        age_s: what it is about was so many seconds old when it ended.
+    """
 
     task: str
     text: str
-    mark: Mark | None
+    mark: Mark | None = None
+    age_s: float = 0.0
 
 
 class Captions:
@@ -57,4 +62,6 @@ class Captions:
 
     def _caption(self, task: str, text: Text, time_ns: int) -> Caption:
         words = "".join(piece for at_ns, piece in text.pieces if at_ns <= time_ns).strip()
-        return Caption(task, words, self._marks.get(text.request_id) if time_ns >= text.end_ns else None)
+        if time_ns < text.end_ns:
+            return Caption(task, words)
+        return Caption(task, words, self._marks.get(text.request_id), (text.end_ns - text.born_ns) / S)

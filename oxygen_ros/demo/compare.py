@@ -73,6 +73,11 @@ class _Setting:
         }
 
 
+def print_line(line: str) -> None:
+    """Print at once, also where nobody looks on."""
+    print(line, flush=True)
+
+
 def compare(
     checkpoint: Path,
     seeds: Sequence[int] = DEFAULT_SEEDS,
@@ -80,7 +85,7 @@ def compare(
     *,
     threads: int = 1,
     max_ticks: int = MAX_TICKS,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = print_line,
 ) -> int:
     """Run all ways, say the table, write ``folder``/compare.json.
 

@@ -97,10 +97,11 @@ def _draw(folder: Path, run: RunRecording, verdict: Verdict, missing: list[str])
     for name in (TIMELINE, MOVIE):
         (folder / name).unlink(missing_ok=True)
     pictures = []
+    marks = "✓ true, ✗ false, ≈ inexact when its picture was taken, so many seconds ago"
     try:
         if run.show:
             words = draw_movie(run, verdict, folder / MOVIE)
-            pictures.append((MOVIE, f"What it did and what it said: {words}; ✓ true, ✗ false, ≈ inexact"))
+            pictures.append((MOVIE, f"What it did and what it said: {words}; {marks}"))
         draw_timeline(run, verdict.marks, folder / TIMELINE)
         pictures.append((TIMELINE, "Control cycles below, the texts that were written in their slack above"))
     except ImportError as error:

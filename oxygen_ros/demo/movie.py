@@ -182,10 +182,12 @@ class _Painter:
             right = self._left + self._font.getlength(lines[-1]) + self._size // 2
             place = (right, top + (len(lines) - 1) * self._step)
             draw.text(place, caption.mark.sign, font=self._font, fill=COLORS[caption.mark])
+            after = (place[0] + self._size, place[1])
+            draw.text(after, f"{caption.age_s:.1f} s ago", font=self._font, fill=LABEL)
 
     def _lines(self, text: str) -> list[str]:
         """The words in lines that leave room for a mark; of more than fit, the last ones."""
-        room = self._width - MARGIN - self._left - 2 * self._size
+        room = self._width - MARGIN - self._left - 6 * self._size
         lines = [""]
         for word in text.split():
             longer = f"{lines[-1]} {word}".strip()

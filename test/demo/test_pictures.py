@@ -33,8 +33,8 @@ def test_busiest_window_of_a_short_run_begins_with_it():
 def test_caption_grows_and_gets_its_mark_at_its_end():
     captions = Captions([text("a", 1.0, "I hold nothing.")], {"a": Mark.FALSE})
     assert captions.at(round(0.9 * S)) == []
-    assert captions.at(round(1.05 * S)) == [Caption("memory", "I", None)]
-    assert captions.at(round(1.5 * S)) == [Caption("memory", "I hold nothing.", Mark.FALSE)]
+    assert captions.at(round(1.05 * S)) == [Caption("memory", "I")]
+    assert captions.at(round(1.5 * S)) == [Caption("memory", "I hold nothing.", Mark.FALSE, 0.25)]
 
 
 def test_caption_stays_to_be_read_and_the_newest_follows():

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -66,10 +67,13 @@ def folders_of(bags: Sequence[Path], out: Path) -> list[Path]:
     if len(bags) == 1:
         return [out]
     names = [bag.name.removesuffix(".zstd").removesuffix(".mcap").removesuffix(".db3") for bag in bags]
+    chosen = [name for name in names if names.count(name) == 1]
     folders = []
-    for index, name in enumerate(names):
-        number = names[: index + 1].count(name)
-        folders.append(out / (name if names.count(name) == 1 else f"{name}_{number}"))
+    for name in names:
+        if names.count(name) > 1:
+            name = next(free for n in count(1) if (free := f"{name}_{n}") not in chosen)
+            chosen.append(name)
+        folders.append(out / name)
     return folders
 
 

@@ -6,13 +6,16 @@ each control cycle, halt and cancel, at the time at which it happened.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from oxygen_ros.config import OxygenConfig
 from oxygen_ros.config.schema import flatten
+from oxygen_ros.errors import ContractError
 from oxygen_ros.replay.bag.bag import Bag
 from oxygen_ros.replay.topics import QUESTION, RECORDING, REPORT, STRING, TopicFinder
 from oxygen_ros.runtime.text_intake import Question
@@ -121,22 +124,43 @@ def parse_line(text: str) -> dict[str, Any]:
 
 
 def read_recording(bag: Bag, namespace: str = "") -> Recording:
-    """What the bag tells about the run it was recorded in."""
+    """What the bag tells about the run it was recorded in.
+
+    A run whose lines cannot all be understood is not repeated: its bag is as any other one, and says so.
+    """
     finder = TopicFinder(bag, namespace)
     topic = finder.find(RECORDING)
+    costs = _read_costs(bag, finder)
     if topic is None or bag.topics[topic].type != STRING:
-        return Recording(costs=_read_costs(bag, finder))
-    lines = [(r.time_ns, parse_line(bag.types.read(STRING, r.data).data)) for r in bag.records((topic,))]
-    ends = [line for _, line in lines if line.get("kind") == DECODED]
-    begins = [line for _, line in lines if line.get("kind") == BEGIN and line.get("format") == FORMAT]
-    return Recording(
-        config=dict(begins[0].get("config", {})) if begins else {},
-        cycles=tuple(_cycle(at_ns, line) for at_ns, line in lines if line.get("kind") == CYCLE),
-        costs=_read_costs(bag, finder),
-        wishes=_read_wishes(bag, finder, [line for _, line in lines]),
-        steps={int(line["cycle"]): str(line["steps"]) for line in ends},
-        delays={int(line["cycle"]): tuple(map(int, line.get("delays", ()))) for line in ends},
-    )
+        return Recording(costs=costs)
+    lines = [(at_ns, parse_line(message.data)) for at_ns, message in _read_all(bag, topic, STRING)]
+    begins = [line for _, line in lines if line.get("kind") == BEGIN]
+    formats = {line.get("format") for line in begins}
+    if formats != {FORMAT}:
+        found = ", ".join(sorted(map(str, formats))) or "none"
+        bag.notes.append(f"{topic} is of format {found}, known is {FORMAT}: the recorded run is not repeated")
+        return Recording(costs=costs)
+    try:
+        ends = [line for _, line in lines if line.get("kind") == DECODED]
+        return Recording(
+            config=dict(begins[0].get("config", {})),
+            cycles=tuple(_cycle(at_ns, line) for at_ns, line in lines if line.get("kind") == CYCLE),
+            costs=costs,
+            wishes=_read_wishes(bag, finder, [line for _, line in lines]),
+            steps={int(line["cycle"]): str(line["steps"]) for line in ends},
+            delays={int(line["cycle"]): tuple(map(int, line.get("delays", ()))) for line in ends},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        bag.notes.append(f"{topic} has a line that is not understood ({what}): the run is not repeated")
+        return Recording(costs=costs)
+
+
+def _read_all(bag: Bag, topic: str, message_type: str) -> Iterator[tuple[int, Any]]:
+    """Time and message of all that can be read."""
+    for record in bag.records((topic,)):
+        with contextlib.suppress(ContractError):
+            yield record.time_ns, bag.types.read(message_type, record.data)
 
 
 def _cycle(at_ns: int, line: Mapping[str, Any]) -> RecordedCycle:
@@ -152,8 +176,8 @@ def _cycle(at_ns: int, line: Mapping[str, Any]) -> RecordedCycle:
 
 def _read_wishes(bag: Bag, finder: TopicFinder, lines: Sequence[Mapping[str, Any]]) -> tuple[Wish, ...]:
     topic = finder.find("~/ask")
-    records = bag.records((topic,)) if topic is not None else iter(())
-    questions = (Question.of(bag.types.read(QUESTION, record.data)) for record in records)
+    asked = _read_all(bag, topic, QUESTION) if topic is not None else iter(())
+    questions = (Question.of(message) for _, message in asked)
     wishes = []
     for line in lines:
         intake = int(line.get("intake", 0))
@@ -171,16 +195,20 @@ def _read_costs(bag: Bag, finder: TopicFinder) -> dict[int, CycleCosts]:
     if topic is None or bag.topics[topic].type != REPORT:
         return {}
     costs = {}
-    for record in bag.records((topic,)):
-        report = bag.types.read(REPORT, record.data)
+    for _, report in _read_all(bag, topic, REPORT):
         costs[int(report.cycle_id)] = CycleCosts(
-            observe_ns=round(report.observe_ms * 1e6),
-            prefill_ns=round(report.prefill_ms * 1e6),
-            act_ns=round(report.act_ms * 1e6),
-            decode_ns=round(report.decode_ms * 1e6),
+            observe_ns=_ns(report.observe_ms),
+            prefill_ns=_ns(report.prefill_ms),
+            act_ns=_ns(report.act_ms),
+            decode_ns=_ns(report.decode_ms),
             decode_steps=int(report.decode_steps),
         )
     return costs
+
+
+def _ns(milliseconds: float) -> int:
+    """0 for what is no time."""
+    return max(0, round(milliseconds * 1e6)) if math.isfinite(milliseconds) else 0
 
 
 def _line(kind: str, **details: Any) -> str:

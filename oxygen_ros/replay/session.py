@@ -89,6 +89,12 @@ class Session:
         """Name of the preset that the bag was recorded with; empty if it does not say."""
         return str(self._recording.config.get("preset", ""))
 
+    @property
+    def covered_ns(self) -> int:
+        """Bag time that was replayed: all of it, unless it was interrupted."""
+        start_ns, end_ns = self.span_ns
+        return min(self.clock.now_ns(), end_ns) - start_ns
+
     def run(self, progress: Callable[[int], None], is_interrupted: Callable[[], bool]) -> bool:
         """Replay to the end of the bag. ``progress`` is told the bag time. False if it was interrupted."""
         self._hear_latched()

@@ -172,10 +172,15 @@ class _Search:
     def find_commands(self, given: str) -> None:
         """Recorded commands, to compare with."""
         name = self._finder.find(given or self._config.topics.joint_command, PLAYER)
-        if given and name is None:
-            self.problems.append(f"commands: no topic {given}")
-        elif name is not None and self._is_usable(self._bag.topics[name], COMMANDS, "commands"):
-            self._feeds.append(Feed(Kind.COMMANDS, name, self._bag.topics[name].type))
+        if name is None:
+            self.problems += [f"commands: no topic {given}"] if given else []
+            return
+        topic = self._bag.topics[name]
+        if topic.type in COMMANDS or given:
+            if self._is_usable(topic, COMMANDS, "commands"):
+                self._feeds.append(Feed(Kind.COMMANDS, name, topic.type))
+        else:
+            self._notes.append(f"commands on {name} are not compared: they are {topic.type}")
 
     def result(self) -> Feeds:
         """What was found."""

@@ -26,6 +26,7 @@ from oxygen_ros.replay.verdict.baseline import changes, read_baseline
 from oxygen_ros.replay.verdict.rules import broken_rules, parse_rule
 
 PASSED, BROKEN, UNUSABLE, WARNED = 0, 1, 2, 3
+RUN = "run.mcap"
 
 
 @dataclass
@@ -47,9 +48,11 @@ def replay_bag(job: Job, progress: Progress | None = None) -> dict[str, Any]:
     """Replay one bag and write its report. Gives the report; whatever is wrong is in it.
 
     Raises:
+        ContractError: ``out``, if the report would take the place of the bag or of the baseline.
         OSError: if the report cannot be written.
     """
     folder = Path(job.out)
+    _spare(folder, job)
     folder.mkdir(parents=True, exist_ok=True)
     clear(folder)
     report: dict[str, Any] = {"schema": SCHEMA, "complete": False, "bag": {"name": Path(job.bag).name}}
@@ -71,9 +74,18 @@ def replay_bag(job: Job, progress: Progress | None = None) -> dict[str, Any]:
     return report
 
 
+def _spare(folder: Path, job: Job) -> None:
+    """Refuse a folder whose files are needed."""
+    bag, written = Path(job.bag).resolve(), folder.resolve()
+    if bag in (written, written / RUN):
+        raise ContractError("out", f"{job.bag} is the bag itself: no report is written into it", "--out")
+    if job.baseline and Path(job.baseline).resolve() in (written, written / "report.json"):
+        raise ContractError("out", f"{folder} is the baseline, the report would replace it", "--out")
+
+
 def clear(folder: Path) -> None:
     """Remove what an earlier replay wrote, so that nothing of two runs is mixed."""
-    for name in ("run.mcap", "cycles.csv", "report.json", "report.md", "machine.json", "costs.json"):
+    for name in (RUN, "cycles.csv", "report.json", "report.md", "machine.json", "costs.json"):
         (folder / name).unlink(missing_ok=True)
     for path in (*folder.glob("picture_*.png"), *folder.glob("run.partial/*")):
         path.unlink()
@@ -150,7 +162,6 @@ def _judge(report: dict[str, Any], job: Job, baseline: Any, rules: Any) -> None:
 
 def _write_machine(session: Session, folder: Path, load_ns: int, run_ns: int, missing: str) -> None:
     """Times and memory of this machine, which are never the same twice."""
-    start_ns, end_ns = session.span_ns
     is_simulated = session.pace.costs is not None
     write_json(
         folder / "machine.json",
@@ -159,7 +170,7 @@ def _write_machine(session: Session, folder: Path, load_ns: int, run_ns: int, mi
             "python": platform.python_version(),
             "load_s": round(load_ns / 1e9, 3),
             "run_s": round(run_ns / 1e9, 3),
-            "times_real_time": round((end_ns - start_ns) / max(1, run_ns), 2),
+            "times_real_time": round(session.covered_ns / max(1, run_ns), 2),
             "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
             "warm_up": "costs are set" if is_simulated else session.brain.warm_up.in_words(),
             "pictures": missing or "drawn",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+from pathlib import Path
 
 import pytest
 from bag_factory import ROBOT, cut, job, make_bag, replay
@@ -217,6 +218,28 @@ def test_bags_are_found_in_folders_and_reports_do_not_collide(bags, tmp_path):
     assert [path.name for path in found] == ["one", "three", "two"]
     twice = [bags / "one", bags / "one" / "one.mcap", bags / "two"]
     assert [f.name for f in folders_of(twice, tmp_path)] == ["one_1", "one_2", "two"]
+
+
+def test_bag_named_as_the_number_of_another_one_keeps_its_folder(tmp_path):
+    """Its report was written over by that of the other one."""
+    bags = [Path(name) for name in ("x/run", "y/run", "run_1", "run_2")]
+    names = [folder.name for folder in folders_of(bags, tmp_path)]
+    assert names == ["run_3", "run_4", "run_1", "run_2"]
+
+
+def test_measure_that_is_lost_is_a_regression():
+    """It counted as 0: nothing is better than no error."""
+    after = json.loads(json.dumps(MEASURES))
+    after["mae"] = {"all": None, "joints": dict.fromkeys(MEASURES["mae"]["joints"])}
+    worse = regressions(after, MEASURES, {})
+    assert f"mae was {MEASURES['mae']['all']:g} and has no value" in worse
+
+
+def test_tolerance_for_a_measure_that_is_not_there_is_refused():
+    with pytest.raises(ConfigError, match="no measure mea is compared") as caught:
+        regressions(MEASURES, MEASURES, {"mea": 0.1})
+    assert "mae" in caught.value.suggestion
+    assert regressions(MEASURES, MEASURES, {"refusals.out_of_order": 5.0, "mae": 0.1}) == []
 
 
 def test_worst_code_speaks_for_all():

@@ -80,7 +80,7 @@ def report_of(session: Session, is_whole: bool, parity: Mapping[str, Any] | None
             "compared_with": figures.errors.source,
             "parameters": {n: list(v) if isinstance(v, tuple) else v for n, v in flatten(config).items()},
         },
-        "measures": measures_of(figures, player, session.player_refusals.counts(), duration_s),
+        "measures": measures_of(figures, player, session.player_refusals.counts(), session.covered_ns / 1e9),
         "error_by_step": [
             [None if value != value else round(float(value), 9) for value in row]
             for row in figures.errors.by_step

@@ -93,6 +93,11 @@ def flat(measures: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in _names(measures).items() if value is not None}
 
 
+def without_value(measures: Mapping[str, Any]) -> set[str]:
+    """Names of the measures that this run has no value for."""
+    return {name for name, value in _names(measures).items() if value is None}
+
+
 def _names(measures: Mapping[str, Any]) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for head, value in measures.items():

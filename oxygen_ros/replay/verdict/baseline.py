@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from oxygen_ros.errors import ConfigError
-from oxygen_ros.replay.report.measures import flat
+from oxygen_ros.replay.report.measures import flat, without_value
 
 WORSE_WHEN_LARGER = {
     "mae": 0.05,
@@ -24,6 +24,8 @@ WORSE_WHEN_LARGER = {
 }
 """Measures and by what share they may grow; also those below them, such as mae.left_elbow."""
 WORSE_WHEN_SMALLER = {"texts.completion": 0.05, "decode.tokens_per_s": 0.10, "cycles.acted": 0.0}
+KINDS = ("refusals", "unreadable")
+"""Behind these stand kinds, which are not listed where they did not occur."""
 SMALLEST = 1e-6
 """Differences below this are none."""
 
@@ -69,13 +71,21 @@ def regressions(
         now: measures of this run.
         before: measures of the baseline.
         tolerances: by measure, how much worse in its own unit it may be, in place of the built-in share.
+
+    Raises:
+        ConfigError: code ``tolerance``, for a measure that is not compared.
     """
     old, new = flat(before), flat(now)
+    lost = old.keys() & without_value(now)
     worse = []
+    _refuse_unknown(tolerances, (*old, *new, *without_value(now), *without_value(before)))
     for name in sorted(old.keys() | new.keys()):
         for rules, sign in ((WORSE_WHEN_LARGER, 1), (WORSE_WHEN_SMALLER, -1)):
             share = _nearest_rule(name, rules)
             if share is None:
+                continue
+            if name in lost:
+                worse.append(f"{name} was {old[name]:g} and has no value")
                 continue
             was, now_is = old.get(name, 0.0), new.get(name, 0.0)
             given = _nearest_rule(name, tolerances)
@@ -90,6 +100,20 @@ def _nearest_rule(name: str, rules: Mapping[str, float]) -> float | None:
     if name in ("seam_jump.seams", "seam_jump.step"):
         return None
     return rules[name] if name in rules else rules.get(name.partition(".")[0])
+
+
+def _refuse_unknown(tolerances: Mapping[str, float], names: Collection[str]) -> None:
+    compared = {
+        name
+        for name in names
+        if any(_nearest_rule(name, rules) is not None for rules in (WORSE_WHEN_LARGER, WORSE_WHEN_SMALLER))
+    }
+    known = compared | {name.partition(".")[0] for name in compared}
+    asked = {name for name in tolerances if name.partition(".")[0] not in KINDS}
+    if strange := sorted(asked - known):
+        raise ConfigError(
+            "tolerance", f"no measure {', '.join(strange)} is compared", ", ".join(sorted(known))
+        )
 
 
 def _text_change(now: list[Mapping[str, Any]], before: list[Mapping[str, Any]]) -> str:

@@ -12,9 +12,12 @@ from torch.nn import functional
 from oxygen_ros.training.batches import PHASES, Batch
 from oxygen_ros.training.dims import Dims
 from oxygen_ros.training.pi05 import Prefix
+from oxygen_ros.training.vocabulary import PAD_ID
 
 NUM_OBJECTS = 6
 PLAN_COLUMNS = (0, 1, 2, 6)
+NAME_INDEX = 3
+"""Of the token that names the thing, in a question that begins with "Where is the"."""
 
 
 class PlaceHead(nn.Module):
@@ -78,8 +81,39 @@ class PlanHead(nn.Module):
         )
 
 
+class ToldHead(nn.Module):
+    """From every token of "where is ..." from the thing's name on: its place, and whether it is in the hand.
+
+    Words alone teach this too slowly: three of twenty tell a place, and near misses count as far ones.
+    """
+
+    def __init__(self, dims: Dims) -> None:
+        super().__init__()
+        self.place = nn.Linear(dims.width, 2)
+        self.in_hand = nn.Linear(dims.width, 1)
+
+    def forward(self, hidden: Tensor, batch: Batch) -> Tensor:
+        """Loss for ``hidden`` [R, L, W] of the batch's texts."""
+        asks = batch.text_objects >= 0
+        rows, things = batch.text_rows[asks], batch.text_objects[asks]
+        hidden = functional.rms_norm(hidden[asks], hidden.shape[-1:])
+        is_held = batch.held[rows] == things
+        ids = batch.text_ids[asks]
+        knows = ((torch.arange(ids.shape[1]) >= NAME_INDEX) & (ids != PAD_ID)).float()
+        errors = functional.smooth_l1_loss(
+            self.place(hidden),
+            batch.positions[rows, things, None, :2].expand(*hidden.shape[:2], 2),
+            beta=0.1,
+            reduction="none",
+        ).mean(-1)
+        doubts = functional.binary_cross_entropy_with_logits(
+            self.in_hand(hidden)[..., 0], is_held[:, None].expand(hidden.shape[:2]).float(), reduction="none"
+        )
+        return ((errors + 0.2 * doubts) * knows).sum() / knows.sum().clamp_min(1.0)
+
+
 class AuxiliaryHeads(nn.Module):
-    """All of them: on the vision tokens, on the backbone's image outputs, on the last prompt token."""
+    """All of them: on vision tokens, on the backbone's image outputs, on the last prompt token, on texts."""
 
     def __init__(self, dims: Dims) -> None:
         super().__init__()
@@ -87,13 +121,15 @@ class AuxiliaryHeads(nn.Module):
         self.seen = PlaceHead(dims)
         self.kept = PlaceHead(dims)
         self.plan = PlanHead(dims)
+        self.told = ToldHead(dims)
 
-    def forward(self, prefix: Prefix, batch: Batch) -> dict[str, Tensor]:
-        """Losses by name."""
+    def forward(self, prefix: Prefix, texts: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """Losses by name, of a batch's ``prefix`` and the hidden states of its ``texts`` [R, L, W]."""
         return {
             "seen": self.seen(prefix.image_tokens, batch),
             "kept": self.kept(prefix.late[:, : self._image_tokens], batch),
             "plan": self.plan(prefix.late[:, -1], batch),
+            "told": self.told(texts, batch),
         }
 
 

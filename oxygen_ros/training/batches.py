@@ -84,6 +84,7 @@ class Batch:
     Attributes:
         images: float32 [B, 2, 3, S, S]; prefix_ids: int64 [B, N]; actions: float32 [B, H, A].
         text_rows: int64 [R], observation of each text; text_ids, text_targets: int64 [R, L].
+        text_objects: int64 [R], cube or container that a text asks the place of; -1 for other texts.
         cells: int64 [B, 2, 6]; positions, relative: float32 [B, 6, 3].
         phase, held: int64 [B]; errand: float32 [B, 6], asked cube and container seen from the hand.
     """
@@ -94,6 +95,7 @@ class Batch:
     text_rows: Tensor
     text_ids: Tensor
     text_targets: Tensor
+    text_objects: Tensor
     cells: Tensor
     positions: Tensor
     relative: Tensor
@@ -113,10 +115,10 @@ class TextMix:
         asked_cube: where the cube of the task is.
     """
 
-    memory: float = 0.25
-    next: float = 0.20
-    strange: float = 0.03
-    places: float = 0.0
+    memory: float = 0.15
+    next: float = 0.15
+    strange: float = 0.02
+    places: float = 0.40
     asked_cube: float = 0.05
 
 
@@ -177,6 +179,7 @@ class BatchMaker:
             text_rows=torch.tensor(text_rows, dtype=torch.int64),
             text_ids=ids,
             text_targets=targets,
+            text_objects=torch.tensor([_object_of(prompt) for prompt, _ in pairs], dtype=torch.int64),
             cells=torch.from_numpy(frames.cells[rows].astype(np.int64)),
             positions=torch.from_numpy(np.stack([(p - _POSITION_CENTRE) / _POSITION_SCALE for p in points])),
             relative=torch.from_numpy(np.stack([(p - p[5]) / _RELATIVE_SCALE for p in points])),
@@ -193,6 +196,11 @@ class BatchMaker:
                 )
             ),
         )
+
+
+def _object_of(prompt: str) -> int:
+    places = grammar.questions()[:NUM_PLACE_QUESTIONS]
+    return places.index(prompt) if prompt in places else -1
 
 
 def _points(truth: Truth) -> NDArray[np.float32]:

@@ -120,15 +120,19 @@ class TinyPi05(nn.Module):
             keys_values.append(own)
         return Prefix(keys_values, image_tokens, late, x)
 
-    def text_logits(self, prefix: Prefix, rows: Tensor, token_ids: Tensor) -> Tensor:
-        """Next-token logits [R, L, vocabulary] of texts ``token_ids`` [R, L], each on prefix ``rows`` [R]."""
+    def text_hidden(self, prefix: Prefix, rows: Tensor, token_ids: Tensor) -> Tensor:
+        """Last hidden states [R, L, W] of texts ``token_ids`` [R, L], each on prefix ``rows`` [R]."""
         length = token_ids.shape[1]
         x = self._embed(token_ids)
         positions = prefix.length + torch.arange(length)
         mask = torch.ones(length, prefix.length + length, dtype=torch.bool).tril(prefix.length)
         for layer, (keys, values) in zip(self.backbone.layers, prefix.keys_values, strict=True):
             x, _ = layer(x, positions, (keys[rows], values[rows]), mask)
-        return functional.linear(self.backbone.norm(x), self.backbone.embed_tokens.weight)
+        return x
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Next-token logits [..., vocabulary] of last hidden states [..., W]."""
+        return functional.linear(self.backbone.norm(hidden), self.backbone.embed_tokens.weight)
 
     def velocity(self, prefix: Prefix, noisy: Tensor, time: Tensor) -> Tensor:
         """Flow velocity [B, F, H, A] of ``noisy`` [B, F, H, A] at ``time`` [B, F]."""
@@ -163,7 +167,7 @@ class TinyPi05(nn.Module):
         """Greedy continuation [R, <= max_tokens] of ``prompt`` [R, L]; zeros after the end token."""
         ids, is_open = prompt, torch.ones(len(prompt), dtype=torch.bool)
         for _ in range(max_tokens):
-            chosen = self.text_logits(prefix, rows, ids)[:, -1].argmax(-1) * is_open
+            chosen = self.logits(self.text_hidden(prefix, rows, ids)[:, -1]).argmax(-1) * is_open
             ids = torch.cat([ids, chosen[:, None]], dim=1)
             is_open = is_open & (chosen != eos_id)
             if not is_open.any():

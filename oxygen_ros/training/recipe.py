@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from oxygen_ros.training.batches import TextMix
 
-
 TALK_MIX = TextMix(memory=0.08, next=0.08, strange=0.02, places=0.55, asked_cube=0.05)
 
 
@@ -19,8 +18,9 @@ class Recipe:
         warmup_steps, warmup_batch: the vision tower alone, on places.
         joint_steps, batch, texts, flow_samples: everything together; ``texts`` go round the observations of a
             batch, each observation gets ``flow_samples`` noise samples. Batches are per worker.
-        talk_steps, talk_batch, talk_texts, talk_weight, talk_mix: after it, fewer observations with more texts,
-            mostly about places: where things are is told in three words of twenty, and learned last.
+        talk_steps, talk_batch, talk_texts, talk_weight, talk_mix, talk_rate: after it, fewer observations and
+            more texts, mostly about places, beginning at this share of the rates. Where things are is told in
+            three words of twenty, and learned last.
         blind_share: share of observations whose state is padding in the prompt: text must come from looking.
         round_starts: shares of the joint training at which the model drives and the expert labels.
         round_episodes: episodes per worker and round; ``expert_shares`` of their chunks driven by the expert.
@@ -33,14 +33,15 @@ class Recipe:
     shard_frames: int = 16_000
     warmup_steps: int = 300
     warmup_batch: int = 48
-    joint_steps: int = 1_800
+    joint_steps: int = 1_500
     batch: int = 32
-    texts: int = 16
+    texts: int = 32
     flow_samples: int = 2
-    talk_steps: int = 1_400
+    talk_steps: int = 700
     talk_batch: int = 16
     talk_texts: int = 128
-    talk_weight: float = 6.0
+    talk_weight: float = 3.0
+    talk_rate: float = 0.5
     talk_mix: TextMix = TALK_MIX
     blind_share: float = 0.15
     muon_rate: float = 0.02
@@ -55,6 +56,7 @@ class Recipe:
     text_weight: float = 1.0
     place_weight: float = 0.5
     plan_weight: float = 0.5
+    told_weight: float = 1.0
     save_every: int = 100
     measure_every: int = 300
 

@@ -128,12 +128,12 @@ class Trainer:
         while self._step < recipe.talk_steps:
             losses = self._losses(self._batch(recipe.talk_batch, recipe.talk_texts, recipe.talk_mix))
             total, progress = self._total(losses, recipe.talk_weight), self._step / recipe.talk_steps
-            self._descend(total, losses, progress, recipe.decay_start)
+            self._descend(total, losses, progress, recipe.decay_start, recipe.talk_rate)
             self._keep_pace()
 
     def _total(self, losses: dict[str, Tensor], text_weight: float) -> Tensor:
         recipe = self.recipe
-        places = recipe.place_weight * (losses["seen"] + losses["kept"])
+        places = recipe.place_weight * (losses["seen"] + losses["kept"]) + recipe.told_weight * losses["told"]
         return losses["flow"] + text_weight * losses["text"] + recipe.plan_weight * losses["plan"] + places
 
     def _keep_pace(self) -> None:
@@ -163,17 +163,18 @@ class Trainer:
         velocity = self.model.velocity(prefix, mix * noise + (1 - mix) * actions, time_)
         weights = torch.tensor(_ACTION_WEIGHTS)
         flow = ((velocity - (noise - actions)).square() * weights).mean() / weights.mean()
-        logits = self.model.text_logits(prefix, batch.text_rows, batch.text_ids)
-        text = functional.cross_entropy(
-            logits.flatten(0, 1), batch.text_targets.flatten(), ignore_index=IGNORE
-        )
-        return {"flow": flow, "text": text, **self.heads(prefix, batch)}
+        hidden = self.model.text_hidden(prefix, batch.text_rows, batch.text_ids)
+        logits = self.model.logits(hidden).flatten(0, 1)
+        text = functional.cross_entropy(logits, batch.text_targets.flatten(), ignore_index=IGNORE)
+        return {"flow": flow, "text": text, **self.heads(prefix, hidden, batch)}
 
-    def _descend(self, total: Tensor, losses: dict[str, Tensor], progress: float, decay_start: float) -> None:
+    def _descend(
+        self, total: Tensor, losses: dict[str, Tensor], progress: float, decay_start: float, rate: float = 1.0
+    ) -> None:
         torch.autograd.backward(total)
         self.team.average_gradients(self._optimiser.parameters)
         falling = min(1.0, (1.0 - progress) / (1.0 - decay_start))
-        norm = self._optimiser.step(min((self._step + 1) / 40, 1.0) * max(falling, 0.01))
+        norm = self._optimiser.step(rate * min((self._step + 1) / 40, 1.0) * max(falling, 0.01))
         self._step += 1
         if self._step % 20 == 0:
             self._last_losses = {name: round(loss.item(), 4) for name, loss in losses.items()}

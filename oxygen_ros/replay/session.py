@@ -62,6 +62,8 @@ class Session:
         self.brain = self._build_brain()
         self.clock.set_ns(self.span_ns[0])
         self.notes: list[str] = []
+        self.covered_ns = 0
+        """Bag time that has been replayed, once ``run`` has ended: less than all if it was interrupted."""
         self.figures = Figures(config, self._make_reference())
         self.player_refusals = Refusals(self.clock, self._say)
         self._ros_time = RosTime(self.clock)
@@ -88,12 +90,6 @@ class Session:
     def recorded_preset(self) -> str:
         """Name of the preset that the bag was recorded with; empty if it does not say."""
         return str(self._recording.config.get("preset", ""))
-
-    @property
-    def covered_ns(self) -> int:
-        """Bag time that was replayed: all of it, unless it was interrupted."""
-        start_ns, end_ns = self.span_ns
-        return min(self.clock.now_ns(), end_ns) - start_ns
 
     def run(self, progress: Callable[[int], None], is_interrupted: Callable[[], bool]) -> bool:
         """Replay to the end of the bag. ``progress`` is told the bag time. False if it was interrupted."""
@@ -125,6 +121,7 @@ class Session:
             self.clock.sleep_until_ns(end_ns)
         cycle.halt("the bag has ended" if is_whole else "interrupted")
         self.figures.errors.finish()
+        self.covered_ns = min(self.clock.now_ns(), end_ns) - self.span_ns[0]
         return is_whole
 
     def as_recorded(self, observation: Observation) -> Observation:

@@ -45,7 +45,7 @@ def draw_timeline(run: RunRecording, marks: Mapping[str, Mark], path: Path) -> N
     _draw_texts(upper, shown, marks, window)
     _draw_cycles(lower, run, window)
     lower.set_xlim(0.0, (end_ns - begin_ns) / S)
-    lower.set_xlabel(f"seconds; 0 is {(begin_ns - run.span_ns[0]) / S:.1f} s into the run")
+    lower.set_xlabel(f"seconds; 0 is {max(0, begin_ns - run.span_ns[0]) / S:.1f} s into the run")
     _title(figure, run, window, len(texts) - len(shown))
     figure.savefig(path, dpi=DPI, metadata={"Software": None})
 

@@ -24,6 +24,7 @@ from oxygen_ros.sim.truth import ALL_TASKS, parse_instruction
 EXIT_MISUSE = 2
 TABLETOP_S, STAND_IN_S = 60.0, 20.0
 COMPARED_SEEDS = 4
+MIN_RATE_HZ, MAX_RATE_HZ = 1.0, 30.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that is closed ends the nodes too."""
 
@@ -36,6 +37,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--task", type=_task, default="", help="one of the six tasks, instead of all in turn")
     parser.add_argument("--say", action="append", default=[], help="a question, asked again and again")
     parser.add_argument("--seed", type=_seed, default=FIRST_SEED, help="of the first episode (1000000)")
+    parser.add_argument("--rate", type=_rate, default=MAX_RATE_HZ, help="actions a second (30)")
     parser.add_argument("--checkpoint", type=_folder, help="folder of the weights (checkpoints/tabletop)")
     parser.add_argument("--record", type=_new_folder, help="run folder (runs/<time>)")
     parser.add_argument("--headless", action="store_true", help="no panel and no pictures of the show view")
@@ -52,6 +54,13 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise ValueError(text)
     return seconds
+
+
+def _rate(text: str) -> float:
+    rate_hz = float(text)
+    if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        raise argparse.ArgumentTypeError(f"{text}; wanted {MIN_RATE_HZ:g} to {MAX_RATE_HZ:g}")
+    return rate_hz
 
 
 def _seed(text: str) -> int:
@@ -158,6 +167,7 @@ def _run_tabletop(options: argparse.Namespace, checkpoint: Path, end: threading.
         seconds=None if options.forever else _given(options.seconds, TABLETOP_S),
         task=options.task,
         seed=options.seed,
+        rate_hz=options.rate,
         asked=tuple(options.say),
         is_headless=options.headless,
         is_plain=options.plain,

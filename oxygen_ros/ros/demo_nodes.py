@@ -42,18 +42,19 @@ def stand_in_commands(preset: str, folder: Path) -> dict[str, list[str]]:
 
 
 def tabletop_commands(
-    checkpoint: Path, folder: Path, *, task: str, seed: int, show_hz: float
+    checkpoint: Path, folder: Path, *, task: str, seed: int, rate_hz: float, show_hz: float
 ) -> dict[str, list[str]]:
     """The tabletop and the nodes that drive it with the weights of ``checkpoint``."""
     params = params_file()
-    world: dict[str, object] = {"seed": seed, "show_hz": show_hz}
+    world: dict[str, object] = {"seed": seed, "control_hz": rate_hz, "show_hz": show_hz}
     if task:
         world["task"] = task
-    brain = {"model.checkpoint": checkpoint, "enable_control": True}
+    player = {"cycle.action_rate_hz": rate_hz, "enable_control": True}
+    brain = {"model.checkpoint": checkpoint, **player}
     return {
         "tabletop_node": node_command("tabletop_node", world),
         "oxygen_node": node_command("oxygen_node", brain, params),
-        "action_player": node_command("action_player", {"enable_control": True}, params),
+        "action_player": node_command("action_player", player, params),
         **_consumers(folder, text_sentence=SPOKEN),
     }
 

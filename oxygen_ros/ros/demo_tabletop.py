@@ -24,6 +24,8 @@ START_WITHIN_S = 180.0
 DRAW_EVERY_S = 0.2
 POLL_EVERY_S = 0.03
 SHOW_HZ = 10.0
+SLOW_HZ = 10.0
+"""Suggested where the CPU is too busy for the full rate."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class TabletopOptions:
 
     Attributes:
         seconds: from the first action on; None until ``end`` is set.
+        rate_hz: actions per second. Below 30 the simulated time runs slower.
         task: instruction of all episodes; empty for all six in turn.
         asked: questions, in turn; none for those of the grammar.
         is_headless: no panel and no show view.
@@ -43,6 +46,7 @@ class TabletopOptions:
     seconds: float | None
     task: str
     seed: int
+    rate_hz: float
     asked: tuple[str, ...]
     is_headless: bool
     is_plain: bool
@@ -61,7 +65,11 @@ class TabletopRun:
         """
         self._options = options
         self._steady = SteadyClock()
-        config = load_config(params_file=params_file(), config_dirs=config_dirs()).config
+        config = load_config(
+            params_file=params_file(),
+            overrides={"cycle.action_rate_hz": options.rate_hz},
+            config_dirs=config_dirs(),
+        ).config
         driver = f"the weights in {options.checkpoint}"
         self._view = DemoView(driver, config.cycle.action_rate_hz, config.cycle.period_ns, options.seconds)
         self._terminal = DemoTerminal(self._view, is_plain=options.is_plain or options.is_headless)
@@ -69,6 +77,7 @@ class TabletopRun:
         self._recorder = RunRecorder(options.folder, checkpoint=str(options.checkpoint))
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._observer = DemoObserver(config, self._view, self._recorder, options.asked, namespace=NAMESPACE)
+        self._trouble = ""
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="io", daemon=True)
 
@@ -85,13 +94,19 @@ class TabletopRun:
         self._thread.start()
         show_hz = 0.0 if options.is_headless else SHOW_HZ
         commands = tabletop_commands(
-            options.checkpoint, options.folder, task=options.task, seed=options.seed, show_hz=show_hz
+            options.checkpoint,
+            options.folder,
+            task=options.task,
+            seed=options.seed,
+            rate_hz=options.rate_hz,
+            show_hz=show_hz,
         )
         nodes = Nodes(commands, options.folder / "logs")
         trouble = self._watch(nodes, end)
         end_ns = self._steady.now_ns()
         with self._observer.lock:
             self._view.is_ending = True
+            self._trouble = self._view.trouble(end_ns)
         nodes.end()
         self._close(end_ns)
         if trouble:
@@ -142,7 +157,11 @@ class TabletopRun:
                 driver=view.driver,
                 checkpoint=self._options.checkpoint,
                 threads=self._config.runner.num_threads,
-                notes={"seed": self._options.seed, "task": self._options.task or "all six in turn"},
+                notes={
+                    "seed": self._options.seed,
+                    "task": self._options.task or "all six in turn",
+                    "rate_hz": self._options.rate_hz,
+                },
             )
             summary = finish_run(folder, facts)
             files += summary.files
@@ -157,7 +176,9 @@ class TabletopRun:
         faults, is_checked, say = self._view.shortcomings(), self._options.is_checked, self._terminal.say
         if faults and is_checked and not has_failed:
             say(f"Not good enough: {'; '.join(faults)}.")
-        if faults or has_failed:
+        if self._trouble and self._options.rate_hz > SLOW_HZ:
+            say(f"{self._trouble}.\nnext: scripts/demo --rate {SLOW_HZ:g}")
+        elif faults or has_failed:
             say(f"next: less {self._options.folder}/summary.md")
         else:
             say('next: scripts/demo --task "put the red cube on the plate" --say "What do you hold?"')

@@ -34,14 +34,14 @@ from oxygen_ros.sim.cameras import BASE_CAMERA, SHOW_CAMERA, WRIST_CAMERA, Camer
 from oxygen_ros.sim.episodes import Episodes
 from oxygen_ros.sim.expert import ACTION_DIM
 from oxygen_ros.sim.rules import FIRST_SEED
-from oxygen_ros.sim.scene import CONTROL_HZ
 from oxygen_ros.sim.truth import ALL_TASKS, Task, parse_instruction
 from oxygen_ros.sim.truth_message import to_json
 from oxygen_ros.sim.world import STATE_DIM, Tabletop
 
 IMAGE_SIZE = 64
 SHOW_WIDTH, SHOW_HEIGHT, SHOW_QUALITY = 480, 360, 80
-IDLE_AFTER_S = 1.5 / CONTROL_HZ
+IDLE_AFTER = 1.5
+"""Ticks without a command after which time goes on by itself."""
 MAX_WAITING = 10
 ENDS_WITHIN_S = 1.0
 
@@ -57,6 +57,9 @@ class TabletopSettings:
     task: str = parameter("", help="Instruction of all episodes. Empty: the six tasks in turn.")
     seed: int = parameter(
         FIRST_SEED, minimum=0, maximum=2**31 - 1, help="Seed of the first episode; later ones count on."
+    )
+    control_hz: float = parameter(
+        30.0, unit="Hz", minimum=0.1, maximum=30.0, help="Ticks per second. Below 30 its time runs slower."
     )
     show_hz: float = parameter(
         10.0, unit="Hz", minimum=0.0, maximum=30.0, help="Pictures per second of the show view. 0: none."
@@ -95,7 +98,10 @@ class TabletopNode(ConsumerNode):
         )
         self._truth = self.create_publisher(String, "~/truth", qos.stream(50))
         self._show = self.create_publisher(CompressedImage, "~/show/compressed", qos.newest(5))
-        self._ticks_per_show = round(CONTROL_HZ / settings.show_hz) if settings.show_hz else 0
+        self._tick_ns = round(1e9 / settings.control_hz)
+        self._ticks_per_show = (
+            max(1, round(settings.control_hz / settings.show_hz)) if settings.show_hz else 0
+        )
         self._actions: queue.Queue[Action | None] = queue.Queue()
         self._num_ticks = self._num_idle = 0
         ready: Future[None] = Future()
@@ -157,11 +163,11 @@ class TabletopNode(ConsumerNode):
                 action = self._actions.get(timeout=max(0.0, (due_ns - self.steady.now_ns()) / 1e9))
                 if action is None:
                     return
-                due_ns = self.steady.now_ns() + round(IDLE_AFTER_S * 1e9)
+                due_ns = self.steady.now_ns() + round(IDLE_AFTER * self._tick_ns)
             except queue.Empty:
                 action = None
                 self._num_idle += 1
-                due_ns = max(self.steady.now_ns(), due_ns + 1_000_000_000 // CONTROL_HZ)
+                due_ns = max(self.steady.now_ns(), due_ns + self._tick_ns)
             episodes.tick(action)
             self._publish(episodes, cameras)
             self._num_ticks += 1

@@ -60,7 +60,16 @@ def checkpoint(tmp_path_factory):
 
 def test_tabletop_moves_speaks_and_leaves_a_run_folder_on_interrupt(checkpoint, tmp_path):
     folder = tmp_path / "run"
-    words = ("--checkpoint", str(checkpoint), "--record", str(folder), "--forever", "--no-check")
+    words = (
+        "--checkpoint",
+        str(checkpoint),
+        "--record",
+        str(folder),
+        "--forever",
+        "--no-check",
+        "--rate",
+        "10",
+    )
     task = "put the green cube on the plate"
     started = _start(*words, "--task", f" {task.upper()}.", "--say", "Who are you?", "--seed", "7")
     _, output = _until(started, {"actions/s": 1})
@@ -129,6 +138,7 @@ def test_unknown_task_is_refused_with_the_list_and_nothing_starts(tmp_path):
         ("--seconds", "-1"),
         ("--seconds", "nan"),
         ("--seed", "-1"),
+        ("--rate", "31"),
         ("--foo",),
     ],
     ids=lambda flags: " ".join(flags)[:20],

@@ -82,7 +82,7 @@ def test_tick_is_published_as_the_preset_wants_it_with_one_stamp(b):
 
 
 def test_each_command_is_executed_once_and_what_is_none_is_refused(b):
-    with consumer(b, TabletopNode, seed=SEED, show_hz=0.0) as node:
+    with consumer(b, TabletopNode, seed=SEED, show_hz=0.0, control_hz=15.0) as node:
         b.until(lambda: b.probe.senders["command"].get_subscription_count() and truths(b), "connected")
         begin = truths(b)[-1].truth.command
         for count in range(1, 6):

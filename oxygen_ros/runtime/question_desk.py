@@ -14,7 +14,7 @@ from oxygen_ros.engine.tasks import TextTasks
 from oxygen_ros.errors import ContractError
 from oxygen_ros.runtime.rate_limit import RateLimit
 from oxygen_ros.runtime.refusals import Refusals
-from oxygen_ros.runtime.text_intake import Question, to_request
+from oxygen_ros.runtime.text_intake import MAX_ID_LENGTH, Question, to_request
 from oxygen_ros.types import FinishReason, TextDelta, TextKind
 
 STOP_WORDS = frozenset({"stop", "pause", "cancel", "quiet", "silence"})
@@ -84,14 +84,15 @@ class QuestionDesk:
     ) -> None:
         if not is_counted:
             self._refusals.add(f"text_{code}", topic, detail)
-        if self._engine.is_alive(question.request_id):
+        shown_id = question.request_id[:MAX_ID_LENGTH]
+        if self._engine.is_alive(question.request_id) or self._engine.is_alive(shown_id):
             return
         self._num_refused += 1
         task = question.task if question.task in self._tasks else ""
         kind = self._tasks[task].kind if task else TextKind.ASK
         self._answer(
             TextDelta(
-                request_id=question.request_id[:200] or f"refused-{self._num_refused}",
+                request_id=shown_id or f"refused-{self._num_refused}",
                 task=question.task[:200],
                 kind=kind,
                 observation_id=0,

@@ -77,7 +77,7 @@ class TabletopRun:
         self._recorder = RunRecorder(options.folder, checkpoint=str(options.checkpoint))
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._observer = DemoObserver(config, self._view, self._recorder, options.asked, namespace=NAMESPACE)
-        self._trouble = ""
+        self._trouble = self._fault = ""
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="io", daemon=True)
 
@@ -122,7 +122,7 @@ class TabletopRun:
             with self._observer.lock:
                 self._terminal.draw(now_ns)
                 seconds = self._view.seconds(now_ns)
-            if fallen := nodes.fallen():
+            if fallen := self._fault or nodes.fallen():
                 return fallen
             if not self._view.begin_ns and now_ns - begin_ns > START_WITHIN_S * S:
                 return f"The robot did not move within {START_WITHIN_S:.0f} s.\n{nodes.last_words()}"
@@ -140,9 +140,13 @@ class TabletopRun:
         rclpy.utilities.try_shutdown()
 
     def _listen(self) -> None:
-        while not self._is_over.wait(POLL_EVERY_S):
+        # The thread's boundary: a disk that is full, or a fault of ours, ends the run.
+        try:
+            while not self._is_over.wait(POLL_EVERY_S):
+                self._observer.poll()
             self._observer.poll()
-        self._observer.poll()
+        except Exception as error:
+            self._fault = f"The observer has failed: {type(error).__name__}: {error}"
 
     def _finish(self) -> None:
         """Make the run folder readable for people, and say where it is."""

@@ -39,6 +39,7 @@ from oxygen_ros.runtime.refusals import Refusals
 from oxygen_ros.runtime.stamps import S
 from oxygen_ros.types import Observation
 
+MS, HOUR_NS = S // 1000, 3600 * S
 EXTRA_NS = S
 """A chunk may wait for so much more than its horizon before it is compared."""
 
@@ -162,7 +163,22 @@ class Session:
             length_s = (last - first) / S
             raise ContractError("bag.start", f"start at {self.job.start_s:g} s, the bag has {length_s:.1f} s")
         end = min(last, start + round(self.job.duration_s * S)) if self.job.duration_s else last
+        self._refuse_gap(first, start, end)
         return start, end
+
+    def _refuse_gap(self, first: int, start: int, end: int) -> None:
+        """No replay runs through the years between two settings of a clock."""
+        gap = self.bag.long_gap_ns(self.order, tuple(self.feeds.by_topic), start, end)
+        if gap is None:
+            return
+        part_s = (gap[0] - start + MS) // MS / 1e3  # rounded so that no message is lost
+        next_s = (gap[1] - first) // MS / 1e3
+        raise ContractError(
+            "bag.gap",
+            f"by {self.order.value} time there is nothing for {(gap[1] - gap[0]) / HOUR_NS:.1f} hours after "
+            f"{part_s:.3f} s: was a clock set while it was recorded?",
+            f"--duration {part_s:.3f} for the part before, --start {next_s:.3f} for the part after",
+        )
 
     def _hear_latched(self) -> None:
         """Late joiners get the last message of latched topics: so does a replay that starts later."""

@@ -12,6 +12,7 @@ from oxygen_ros.replay.unit import Progress, replay_bag
 from oxygen_ros.types import CycleReport, CycleStatus
 
 RECORDING = "/oxygen_node/recording"
+WAVE = (("instruction", "wave"),)
 
 
 def with_recording(tmp_path, *lines):
@@ -84,3 +85,32 @@ def test_interrupted_replay_counts_its_rates_over_the_part_it_covered(tmp_path):
     same = replay(bag, tmp_path / "same", duration_s=(seen[-1] - START_NS) / 1e9)["measures"]["decode"]
     assert part["tokens"] > 0
     assert part["tokens_per_s"] == pytest.approx(same["tokens_per_s"], rel=0.35)
+
+
+def with_clock_set(tmp_path):
+    """A robot without a clock of its own: 1970 until the network told it the time, 1 s into the recording."""
+    sheet = Sheet.of(make_bag(tmp_path, seconds=3.0))
+    shifted = Sheet()
+    for topic, message_type, data, log_ns in sheet.lines:
+        shift_ns = START_NS if log_ns < START_NS + 1000 * MS else 0
+        if shift_ns and data[4:8] == (START_NS // 10**9).to_bytes(4, "little"):
+            data = data[:4] + bytes(4) + data[8:]
+        shifted.add_raw(topic, message_type, data, log_ns - shift_ns + 12 * 10**9)
+    return shifted.write(tmp_path / "set")
+
+
+@pytest.mark.parametrize("time", ["log", "header"])
+def test_bag_whose_clock_was_set_is_refused_with_its_parts(time, tmp_path):
+    """A replay would have run through the years between."""
+    path = with_clock_set(tmp_path)
+    report = replay(path, tmp_path / "out", time=time)
+    assert report["verdict"]["exit_code"] == 2
+    assert report["error"]["code"] == "bag.gap"
+    words = report["error"]["suggestion"].replace(",", "").split()
+    duration_s, start_s = (float(words[words.index(word) + 1]) for word in ("--duration", "--start"))
+    before = replay(path, tmp_path / "before", time=time, duration_s=duration_s, settings=WAVE)
+    after = replay(path, tmp_path / "after", time=time, start_s=start_s, settings=WAVE)
+    assert before["measures"]["cycles"]["acted"] >= 3
+    assert after["measures"]["cycles"]["acted"] >= 8
+    assert 0 < before["setup"]["duration_s"] < 1.01
+    assert 1.9 < after["setup"]["duration_s"] < 2.01

@@ -7,6 +7,7 @@ import heapq
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -16,6 +17,10 @@ from oxygen_ros.replay.bag.files import find_files, open_file
 from oxygen_ros.replay.bag.message_types import MessageTypes
 from oxygen_ros.replay.bag.record import Record, StorageFile, Stored, Topic
 from oxygen_ros.replay.bag.survey import TopicSurvey, clock_notes
+from oxygen_ros.runtime.stamps import S
+
+LONG_GAP_NS = 3600 * S
+"""Nobody records silence for so long: a clock was set, or a stamp is wrong."""
 
 
 class TimeUse(enum.Enum):
@@ -90,7 +95,20 @@ class Bag:
             return min(s.first_ns for s in surveys), max(s.last_ns for s in surveys)
         offset_ns = self.clock_offset_ns()
         spans = [s.header_span_ns or (s.first_ns - offset_ns, s.last_ns - offset_ns) for s in surveys]
-        return min(first for first, _ in spans), max(last for _, last in spans)
+        return max(0, min(first for first, _ in spans)), max(0, *(last for _, last in spans))
+
+    def long_gap_ns(
+        self, order: TimeUse, topics: Collection[str], first_ns: int, last_ns: int
+    ) -> tuple[int, int] | None:
+        """Times of the messages before and after the first stretch of hours without any, if there is one."""
+        offset_ns = self.clock_offset_ns()
+        begins = (self._first_ns(block, order, offset_ns) for block in self._blocks)
+        times = sorted({first_ns, last_ns, *(at for at in begins if first_ns < at < last_ns)})
+        if all(after - before <= LONG_GAP_NS for before, after in pairwise(times)):
+            return None
+        told = (record.time_ns for record in self.records(topics, order, first_ns, last_ns))
+        pairs = pairwise(told)
+        return next((pair for pair in pairs if pair[1] - pair[0] > LONG_GAP_NS), None)
 
     def records(
         self,
@@ -182,7 +200,7 @@ class Bag:
         if block.first_header_ns is not None:
             times.append(block.first_header_ns)
         if block.first_unstamped_ns is not None:
-            times.append(block.first_unstamped_ns - offset_ns)
+            times.append(max(0, block.first_unstamped_ns - offset_ns))
         return min(times)
 
     def _load(
@@ -191,7 +209,7 @@ class Bag:
         for index, stored in enumerate(self._files[block.file].load(block.inside, wanted)):
             time_ns = stored.log_ns
             if order is TimeUse.HEADER:
-                time_ns = self._header_ns(stored) or stored.log_ns - offset_ns
+                time_ns = self._header_ns(stored) or max(0, stored.log_ns - offset_ns)
             place = (block.place << 32) + index
             yield Record(
                 time_ns, stored.topic, stored.sequence, block.file, place, stored.log_ns, stored.data

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from oxygen_ros.demo.recording import RunRecording, Text
 from oxygen_ros.runtime.stamps import S
 from oxygen_ros.sim import grammar
+from oxygen_ros.sim.judge import knows
 from oxygen_ros.sim.scene import CONTROL_HZ
 from oxygen_ros.sim.scorer import ASK, MEMORY, NEXT, Birth, TextTally
 from oxygen_ros.sim.truth_message import TruthMessage
@@ -145,7 +146,7 @@ def judge(run: RunRecording, task_prompts: Mapping[str, str] | None = None) -> V
             continue
         born = truths.near(text.stamp_ns)
         prompt = prompts.get(text.request_id, "")
-        if born is None or not (prompt or text.kind in (MEMORY, NEXT)):
+        if born is None or not (text.kind in (MEMORY, NEXT) or knows(prompt)):
             verdict.num_unjudged += 1
             continue
         birth = Birth(text.kind, prompt, born.truth, born.task, _tick(born.stamp_ns))

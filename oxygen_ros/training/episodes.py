@@ -13,6 +13,7 @@ import numpy as np
 
 from oxygen_ros.sim import grammar
 from oxygen_ros.sim.cameras import Cameras
+from oxygen_ros.sim.rules import MAX_TICKS, is_over
 from oxygen_ros.sim.scene import CONTROL_HZ
 from oxygen_ros.sim.scorer import ASK, MEMORY, NEXT, Birth, TextTally
 from oxygen_ros.sim.truth import ALL_TASKS, Task
@@ -23,8 +24,6 @@ from oxygen_ros.types import FloatArray, Observation, SamplingParams, TextKind, 
 
 KINDS = (MEMORY, ASK, NEXT)
 """One text is born in each cycle, of these kinds in turn."""
-MAX_TICKS = 360
-LIFTED_Z = 0.10
 EXECUTE = 8
 MAX_TEXT_TOKENS = 32
 TICK_NS = 1_000_000_000 // CONTROL_HZ
@@ -82,7 +81,7 @@ class Examiner:
             seed, task.instruction, False, 0, None, {kind: TextTally() for kind in KINDS}, []
         )
         cycle = 0
-        while world.ticks < MAX_TICKS and not self._is_over(task):
+        while world.ticks < MAX_TICKS and not is_over(world.truth(), task):
             observation = self._observe(task.instruction)
             births = [self._bear(f"{seed}-{cycle}", KINDS[cycle % len(KINDS)], rng, task)]
             commands, finished = self._policy.cycle(
@@ -100,10 +99,6 @@ class Examiner:
         self._policy.forget()
         self._births.clear()
         return result
-
-    def _is_over(self, task: Task) -> bool:
-        truth = self._world.truth()
-        return truth.is_done(task) and float(truth.hand[2]) > LIFTED_Z
 
     def _observe(self, instruction: str) -> Observation:
         """What the robot sees, cameras upside down as LIBERO's are."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from oxygen_ros.sim import expert, grammar
 from oxygen_ros.sim.cameras import Cameras
+from oxygen_ros.sim.rules import is_over
 from oxygen_ros.sim.scenarios import random_scenario
 from oxygen_ros.sim.truth import ALL_TASKS, Task
 from oxygen_ros.sim.world import Tabletop, random_layout
@@ -24,7 +25,6 @@ from oxygen_ros.training.vision import to_model_images
 from oxygen_ros.training.vocabulary import EOS_ID
 
 MAX_TICKS = 300
-LIFTED_Z = 0.10
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Rollouts:
         after = episode.world.truth()
         if episode.first_held is None:
             episode.first_held = after.held
-        episode.is_over = after.is_done(episode.task) and float(after.hand[2]) > LIFTED_Z
+        episode.is_over = is_over(after, episode.task)
 
     def _judge_memory(self, live: list[_Episode], prefix: Prefix, outcome: Outcome) -> None:
         prompt = torch.tensor([self._prompter.encode(grammar.MEMORY_PROMPT)] * len(live))

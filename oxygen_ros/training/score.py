@@ -17,14 +17,13 @@ from typing import Any
 
 import torch
 
+from oxygen_ros.sim.rules import FIRST_SEED
 from oxygen_ros.sim.scene import CONTROL_HZ
 from oxygen_ros.sim.scorer import TextTally
 from oxygen_ros.training.baselines import StateOnly, judge_baselines
 from oxygen_ros.training.episodes import EXECUTE, EpisodeResult, run_episodes
 from oxygen_ros.training.product import ProductPolicy
 
-FIRST_SEED = 1_000_000
-"""Seeds below are used in training."""
 SUCCESS_GATE, FALSE_CLAIM_GATE = 0.80, 0.05
 DECODE_STEPS = 8
 NUM_RANDOM_EPISODES = 10

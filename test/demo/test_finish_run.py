@@ -129,3 +129,4 @@ def test_judge_of_an_answer_without_its_question_leaves_it_unjudged(tmp_path):
     recording.prompts.clear()
     assert judge(recording).num_unjudged == asked > 0
     assert judge(recording, {"ask": "Where is the red cube?"}).num_unjudged == 0
+    assert judge(recording, {"ask": "Why is the red cube?"}).num_unjudged == asked, "no answer known"

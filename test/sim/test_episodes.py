@@ -5,7 +5,7 @@ import pytest
 
 from oxygen_ros.sim import expert
 from oxygen_ros.sim.episodes import LINGER_TICKS, REST_TICKS, Episodes, task_of
-from oxygen_ros.sim.rules import FIRST_SEED, LIFTED_Z, MAX_TICKS
+from oxygen_ros.sim.rules import MAX_TICKS
 from oxygen_ros.sim.truth import Task
 from oxygen_ros.sim.world import Tabletop
 
@@ -59,11 +59,3 @@ def test_closed_hand_stays_closed_without_a_command(world):
         episodes.tick(None)
     assert world.truth().is_closing
     assert world.opening < expert.FINGER_TOUCH
-
-
-def test_limits_are_those_of_the_scores():
-    pytest.importorskip("torch")
-    from oxygen_ros.training import episodes, score
-
-    assert (episodes.MAX_TICKS, episodes.LIFTED_Z) == (MAX_TICKS, LIFTED_Z)
-    assert score.FIRST_SEED == FIRST_SEED

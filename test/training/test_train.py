@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from oxygen_ros.sim.rules import FIRST_SEED
 from oxygen_ros.training import score, train
 from oxygen_ros.training.optimiser import orthogonalise
 from oxygen_ros.training.recipe import smoke_recipe
@@ -45,7 +46,7 @@ def test_train_again_goes_on_from_the_saved_state(smoke):
 
 
 def test_score_of_an_untrained_checkpoint_reports_its_failure(smoke):
-    scores = score.score(smoke / "checkpoint", episodes=1, first_seed=score.FIRST_SEED)
+    scores = score.score(smoke / "checkpoint", episodes=1, first_seed=FIRST_SEED)
     assert scores["num_seeds"] == 1
     assert scores["success_rate"] == 0.0
     assert not scores["gates"]["success_rate_at_least_0.80"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -62,6 +63,7 @@ class Session:
         self.clock = ReplayClock(SimClock() if job.clock == "deterministic" else SteadyClock())
         self.brain = self._build_brain()
         self.clock.set_ns(self.span_ns[0])
+        self._played = recording.played
         self.notes: list[str] = []
         self.covered_ns = 0
         """Bag time that has been replayed, once ``run`` has ended: less than all if it was interrupted."""
@@ -130,7 +132,7 @@ class Session:
         self.outlet.actions_played = observation.actions_played
         if not self.pace.is_reproduction:
             return observation
-        played = self._recording.played.get(self.outlet.cycle_id, 0)
+        played = self._played.get(self.outlet.cycle_id, 0)
         return dataclasses.replace(observation, actions_played=played)
 
     def close(self) -> None:
@@ -157,6 +159,9 @@ class Session:
 
     def _span(self) -> tuple[int, int]:
         """First and last instant of the part that is replayed, in the time that orders the messages."""
+        for name, seconds in (("start", self.job.start_s), ("duration", self.job.duration_s)):
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise ContractError("bag.start", f"{name} is {seconds:g} s", "a number of seconds from 0 on")
         first, last = self.bag.span_ns(self.order, tuple(self.feeds.by_topic))
         start = first + round(self.job.start_s * S)
         if start > last:

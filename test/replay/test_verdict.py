@@ -174,6 +174,9 @@ def test_program_compares_with_a_baseline_and_sees_one_broken_on_purpose(bags, t
         (("--costs", "/nowhere.json"), 2, "gives no costs"),
         (("--costs", "recorded"), 2, "no cycle reports"),
         (("--start", "99"), 2, "the bag has"),
+        (("--start", "-1"), 2, "start is -1 s"),
+        (("--duration", "nan"), 2, "duration is nan s"),
+        (("--duration", "inf"), 2, "duration is inf s"),
         (("--commands", "/arm/commands"), 2, "no topic /arm/commands"),
     ],
 )

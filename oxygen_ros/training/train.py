@@ -1,7 +1,7 @@
 """Trains the demo's tiny pi0.5 from nothing: ``python -m oxygen_ros.training.train --seed 0 --out DIR``.
 
 Makes its own data, can be stopped and started again, and leaves DIR/checkpoint with weights, tokenizer,
-statistics and a manifest. One core needs about three hours; ``--workers 2`` shares the work.
+statistics and a manifest. One core needs about three quarters of an hour; ``--workers 2`` shares the work.
 ``--smoke`` takes seconds.
 """
 

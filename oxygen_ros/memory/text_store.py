@@ -15,6 +15,8 @@ from oxygen_ros.types import FinishReason, TextKind
 
 VERSION = 1
 BUSY_S = 1.0
+CACHE_KIB = 256
+"""Pages that SQLite keeps; with its 2000 KiB the process would grow by them during its first hour."""
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 COLUMNS = "stamp_ns, received_ns, task, kind, request_id, text, finish_reason, is_whole"
 SCHEMA = f"""
@@ -114,6 +116,7 @@ class TextStore:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
                 broken = sqlite3.DatabaseError(verdict)

@@ -158,11 +158,16 @@ class ManagedNode(LifecycleNodeMixin, Node):
             self._loading.cancel()
         if self.is_active:
             self.stop("shutdown")
+        # The transition frees publishers, and with them what nobody has acknowledged: the ends of texts.
+        self._wait_until_acknowledged()
         try:
             self.trigger_shutdown()
         except RCLError as error:
             self.get_logger().debug(f"no shutdown transition from {self.state}: {error}")
         self.publish_diagnostics()
+        self._wait_until_acknowledged()
+
+    def _wait_until_acknowledged(self) -> None:
         until_ns = self.steady.now_ns() + ACKNOWLEDGED_WITHIN_NS
         for publisher in tuple(self.publishers):
             left_ns = max(0, until_ns - self.steady.now_ns())

@@ -19,7 +19,7 @@ def quick(tmp_path_factory):
     folder = tmp_path_factory.mktemp("quick")
     arguments = ["--quick", "--no-plots", "--output", str(folder), "--parts", ",".join(QUICK)]
     assert main(arguments) == 0
-    return read_results(folder / "tiny-float32.json")
+    return read_results(folder / "tiny-bfloat16.json")
 
 
 def test_a_quick_run_gives_equal_outputs_and_every_part(quick):

@@ -1,11 +1,24 @@
-"""Frees what was made on a node since a certain moment, so that nobody has to keep lists."""
+"""The publishers, subscriptions and services of a node: freed in time, and not before they are heard."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNodeMixin
 from rclpy.node import Node
+
+from oxygen_ros.clock import Clock
+
+ACKNOWLEDGED_WITHIN_NS = 500_000_000
+
+
+def wait_until_acknowledged(node: Node, clock: Clock) -> None:
+    """Wait until all reliable messages of ``node`` have arrived, half a second at most in all."""
+    until_ns = clock.now_ns() + ACKNOWLEDGED_WITHIN_NS
+    for publisher in tuple(node.publishers):
+        left_ns = max(0, until_ns - clock.now_ns())
+        publisher.wait_for_all_acked(Duration(nanoseconds=left_ns))
 
 
 class EntityMark:

@@ -17,7 +17,6 @@ from rclpy._rclpy_pybind11 import RCLError
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock as RosClock
 from rclpy.clock_type import ClockType
-from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from std_srvs.srv import Trigger
@@ -29,14 +28,13 @@ from oxygen_ros.ros import qos
 from oxygen_ros.ros.arguments import RosArguments
 from oxygen_ros.ros.clock_watch import ClockWatch
 from oxygen_ros.ros.diagnostics import health, life_line
-from oxygen_ros.ros.entities import EntityMark
+from oxygen_ros.ros.entities import EntityMark, wait_until_acknowledged
 from oxygen_ros.ros.errands import Errands
 from oxygen_ros.ros.loading import Loading
 from oxygen_ros.ros.parameters import NodeParameters
 from oxygen_ros.runtime.refusals import Refusals
 
 HEARTBEAT_S = 1.0
-ACKNOWLEDGED_WITHIN_NS = 500_000_000
 
 _SUCCESS, _FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -159,19 +157,13 @@ class ManagedNode(LifecycleNodeMixin, Node):
         if self.is_active:
             self.stop("shutdown")
         # The transition frees publishers, and with them what nobody has acknowledged: the ends of texts.
-        self._wait_until_acknowledged()
+        wait_until_acknowledged(self, self.steady)
         try:
             self.trigger_shutdown()
         except RCLError as error:
             self.get_logger().debug(f"no shutdown transition from {self.state}: {error}")
         self.publish_diagnostics()
-        self._wait_until_acknowledged()
-
-    def _wait_until_acknowledged(self) -> None:
-        until_ns = self.steady.now_ns() + ACKNOWLEDGED_WITHIN_NS
-        for publisher in tuple(self.publishers):
-            left_ns = max(0, until_ns - self.steady.now_ns())
-            publisher.wait_for_all_acked(Duration(nanoseconds=left_ns))
+        wait_until_acknowledged(self, self.steady)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Make everything that the parameters ask for; FAILURE with a logged message if that cannot be."""

@@ -26,7 +26,7 @@ PTXAS = """PTXAS error: Internal Triton PTX codegen error
 `ptxas` stderr:
 ptxas fatal   : Value 'sm_110a' is not defined for option 'gpu-name'
 
-Repro command: ptxas -lineinfo -v --gpu-name=sm_110a /tmp/tmp.ptx -o /tmp/tmp.ptx.o
+Repro command: ptxas -lineinfo -v --gpu-name=sm_110a step.ptx -o step.ptx.o
 """
 CAUSE = "RuntimeError: ptxas fatal : Value 'sm_110a' is not defined for option 'gpu-name'"
 HAS_COMPILER = any(map(shutil.which, ("g++", "clang++"))) and os.path.exists(

@@ -14,7 +14,7 @@ class TopicsConfig:
     instruction: str = parameter("~/instruction", help="Brain, in: what the robot is to do (String).")
     ask: str = parameter("~/ask", help="Brain, in: a question (TextRequest).")
     ask_text: str = parameter("~/ask_text", help="Brain, in: a question in plain words (String).")
-    voice_command: str = parameter("", help="Brain, in: spoken words that stop speech (String). Empty: off.")
+    voice_command: str = parameter("", help="Brain, in: spoken words that end texts (String). Empty: off.")
     cancel_text: str = parameter("~/cancel_text", help="Brain, service: end one text or all.")
     action_chunk: str = parameter("~/action_chunk", help="Brain, out: action chunks.")
     joint_trajectory: str = parameter("~/joint_trajectory", help="Brain, out: chunks as JointTrajectory.")

@@ -46,22 +46,22 @@ class TextStore:
         self._max_rows = max_rows
         self._max_age_ns = max_age_ns
         self._say = say
-        self._connection = self._open()
+        self._connection: sqlite3.Connection | None = self._open()
 
     def add(self, line: Line) -> None:
         """Store ``line`` for good, and let go of what is too old or too much.
 
         Raises:
             sqlite3.Error: if it cannot be stored: no space, no permission, locked by another process.
+            ConfigError: if the file broke and none can be opened in its place. The next call tries again.
         """
         try:
             self._insert(line)
         except sqlite3.DatabaseError as error:
             if not is_broken(error):
                 raise
-            self._connection.close()
+            self.close()
             self._set_aside(str(error))
-            self._connection = self._open()
             self._insert(line)
 
     def find(self, query: Query) -> tuple[list[Line], int]:
@@ -69,29 +69,33 @@ class TextStore:
 
         Raises:
             sqlite3.Error: if the file cannot be read.
+            ConfigError: if it cannot be opened.
         """
         where, values = conditions(query)
-        (num_matching,) = self._connection.execute(f"SELECT count(*) FROM texts {where}", values).fetchone()
-        rows = self._connection.execute(
+        connection = self._opened()
+        (num_matching,) = connection.execute(f"SELECT count(*) FROM texts {where}", values).fetchone()
+        rows = connection.execute(
             f"SELECT {COLUMNS} FROM texts {where} ORDER BY stamp_ns DESC, id DESC LIMIT ?",
             (*values, query.max_lines),
         )
         return [_line(row) for row in rows], num_matching
 
     def __len__(self) -> int:
-        (count,) = self._connection.execute("SELECT count(*) FROM texts").fetchone()
+        (count,) = self._opened().execute("SELECT count(*) FROM texts").fetchone()
         return int(count)
 
     def close(self) -> None:
         """Fold the log into the file and let go of it."""
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _insert(self, line: Line) -> None:
         values = (
             *(line.stamp_ns, line.received_ns, line.task, line.kind.value, line.request_id, line.text),
             *(line.finish_reason.value, line.is_whole, line.text.casefold()),
         )
-        with self._connection as connection:
+        with self._opened() as connection:
             marks = ", ".join("?" * len(values))
             made = connection.execute(f"INSERT INTO texts ({COLUMNS}, folded) VALUES ({marks})", values)
             connection.execute("DELETE FROM texts WHERE id <= ?", ((made.lastrowid or 0) - self._max_rows,))
@@ -99,17 +103,23 @@ class TextStore:
                 oldest_ns = line.received_ns - self._max_age_ns
                 connection.execute("DELETE FROM texts WHERE received_ns < ?", (oldest_ns,))
 
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
     def _open(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return self._connect()
+            except sqlite3.DatabaseError as error:
+                if not is_broken(error):
+                    raise
+                self._set_aside(str(error))
             return self._connect()
-        except sqlite3.DatabaseError as error:
-            if not is_broken(error):
-                raise self._unusable(error) from error
-            self._set_aside(str(error))
-        except OSError as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
-        return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
@@ -142,12 +152,15 @@ class TextStore:
 
     def _set_aside(self, reason: str) -> None:
         number = 1
-        while (aside := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
-            number += 1
-        for suffix in ("", "-wal", "-shm"):
-            part = self.path.with_name(self.path.name + suffix)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + suffix))
+        try:
+            while (aside := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
+                number += 1
+            for suffix in ("", "-wal", "-shm"):
+                part = self.path.with_name(self.path.name + suffix)
+                if part.exists():
+                    part.rename(aside.with_name(aside.name + suffix))
+        except OSError as error:
+            raise self._unusable(error) from error
         self.num_set_aside += 1
         self._say(f"{self.path} is broken ({reason}); it is kept as {aside}, and a new store begins")
 
@@ -159,7 +172,8 @@ class TextStore:
 
 def is_broken(error: sqlite3.Error) -> bool:
     """True if the file is damaged or no database at all; False for lack of space, locks and the like."""
-    return getattr(error, "sqlite_errorcode", None) in BROKEN
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in BROKEN  # the higher bits say which part of it
 
 
 def conditions(query: Query) -> tuple[str, list[object]]:

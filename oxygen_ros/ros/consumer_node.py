@@ -12,7 +12,11 @@ from typing import Any, TypeVar
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock as RosClock
 from rclpy.clock_type import ClockType
-from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+from rclpy.exceptions import (
+    InvalidParameterTypeException,
+    InvalidParameterValueException,
+    NameValidationException,
+)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -117,6 +121,6 @@ def run_consumer(
     """Run a consumer until a signal ends it. Exit code 2 if its parameters cannot be used."""
     try:
         return run_node(make_node, arguments)
-    except OxygenError as fault:
+    except (OxygenError, NameValidationException) as fault:
         print(fault, file=sys.stderr)
         return EXIT_MISUSE

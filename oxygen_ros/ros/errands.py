@@ -22,5 +22,10 @@ class Errands:
         self._bell.trigger()
 
     def _run(self) -> None:
-        while self._waiting:
-            self._waiting.popleft()()
+        """One piece of work a ring: whatever comes out of it, the next one is done."""
+        if not self._waiting:
+            return
+        work = self._waiting.popleft()
+        if self._waiting:
+            self._bell.trigger()
+        work()

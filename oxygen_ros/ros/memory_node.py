@@ -18,7 +18,7 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import Header
 
-from oxygen_ros.errors import ContractError
+from oxygen_ros.errors import ConfigError, ContractError, OxygenError
 from oxygen_ros.memory.growing_texts import GrowingTexts
 from oxygen_ros.memory.line import Line, Query
 from oxygen_ros.memory.settings import MemorySettings
@@ -92,7 +92,7 @@ class MemoryNode(ConsumerNode):
     def _keep(self, line: Line) -> None:
         try:
             self._store.add(line)
-        except sqlite3.Error as error:
+        except (ConfigError, sqlite3.Error) as error:
             self._failure = f"text {line.request_id} is lost: {error}"
             self.refusals.add("memory_failed", "store", self._failure)
             return
@@ -102,7 +102,7 @@ class MemoryNode(ConsumerNode):
     def _on_query(self, request: QueryMemory.Request, response: QueryMemory.Response) -> QueryMemory.Response:
         try:
             lines, response.num_matching = self._store.find(to_query(request))
-        except (ContractError, sqlite3.Error) as error:
+        except (OxygenError, sqlite3.Error) as error:
             response.message = str(error)
             return response
         response.texts = [to_stored_text(line) for line in lines]

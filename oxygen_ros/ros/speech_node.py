@@ -21,6 +21,7 @@ from oxygen_ros.msg import TextDelta
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.consumer_node import ConsumerNode, run_consumer
 from oxygen_ros.ros.diagnostics import ERROR, OK, status
+from oxygen_ros.ros.entities import wait_until_acknowledged
 from oxygen_ros.ros.text_inlet import from_delta_message
 from oxygen_ros.speech.settings import SpeechSettings
 from oxygen_ros.speech.speaker import Speaker
@@ -47,8 +48,12 @@ class SpeechNode(ConsumerNode):
         self.create_timer(STEP_S, self._on_step, clock=RosClock(clock_type=ClockType.STEADY_TIME))
 
     def close(self) -> None:
-        """Fall silent."""
+        """Fall silent, and say so: a microphone that waits for the end of speech is opened."""
         self._voice.close()
+        if self._told:
+            self._told = False
+            self._is_speaking.publish(Bool(data=False))
+            wait_until_acknowledged(self, self.steady)
 
     def health_line(self) -> DiagnosticStatus:
         """Whether the voice works, and what waits."""

@@ -17,13 +17,13 @@ from oxygen_ros.types import TextDelta
 class TextOutlet:
     """A TextSink. What a text that was broken off leaves open is not sent; the stream says why.
 
-    Called from one thread at a time.
+    The stream is sent in every state of the node: who asks gets a final message from an inactive one too.
     """
 
     def __init__(self, node: ManagedNode, config: OxygenConfig) -> None:
         """Make the publishers."""
         topics, tasks = config.topics, config.text.task_names
-        self._stream = node.create_lifecycle_publisher(TextDeltaMessage, topics.text_stream, qos.stream())
+        self._stream = node.create_publisher(TextDeltaMessage, topics.text_stream, qos.stream())
         self._sentence = node.create_lifecycle_publisher(String, topics.text_sentence, qos.stream(50))
         self._complete = node.create_lifecycle_publisher(String, topics.text, qos.latched())
         self._sentences = {

@@ -81,6 +81,8 @@ class CommandVoice:
         """Look whether the command has ended; kill it if it was silenced and goes on."""
         if self._process is None:
             return False
+        if self._kill_at_ns is not None and self._has_ended():
+            self._signal(signal.SIGKILL)  # what it has started and left behind
         code = self._process.poll()
         if code is None:
             if self._kill_at_ns is not None and self._clock.now_ns() >= self._kill_at_ns:
@@ -114,6 +116,11 @@ class CommandVoice:
         except BrokenPipeError:  # it has ended already; its exit code says how
             self._process.stdin = None
 
+    def _has_ended(self) -> bool:
+        """Whether the command has ended. Its number is not given to another process until ``poll``."""
+        assert self._process is not None
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         try:
@@ -122,8 +129,8 @@ class CommandVoice:
             return
 
     def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read(4096).decode("utf-8", "replace").strip().splitlines()
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4096))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else "(nothing on stderr)"
 
 

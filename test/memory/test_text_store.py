@@ -178,3 +178,50 @@ def test_lock_of_another_process_is_told_and_does_not_count_as_damage(tmp_path):
     store.add(LINE)
     assert len(store) == 1
     assert store.num_set_aside == 0
+
+
+def spoil_index(path):
+    """The index on received_ns does not hold what its table says; a quick check does not see it."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA writable_schema = ON")
+    changed = "replace(sql, 'received_ns', 'stamp_ns')"
+    connection.execute(f"UPDATE sqlite_master SET sql = {changed} WHERE name = 'texts_by_received'")
+    connection.commit()
+    connection.close()
+
+
+def spoilt(path):
+    store = TextStore(path, max_rows=3)
+    for number in range(3):
+        store.add(replace(LINE, stamp_ns=number))
+    store.close()
+    spoil_index(path)
+    return TextStore(path, max_rows=3)
+
+
+def test_damage_that_only_an_insert_meets_is_damage_too(tmp_path):
+    store = spoilt(tmp_path / "memory.sqlite3")
+    assert store.num_set_aside == 0
+    store.add(replace(LINE, text="new"))
+    assert found(store) == ["new"]
+    assert store.num_set_aside == 1
+
+
+UNMOVABLE = "m" * 247
+"""A name that SQLite can add to, and nobody else."""
+
+
+def test_broken_file_that_cannot_be_set_aside_is_refused_by_name(tmp_path):
+    (tmp_path / UNMOVABLE).write_bytes(b"garbage " * 1000)
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        TextStore(tmp_path / UNMOVABLE, max_rows=10)
+
+
+def test_store_that_broke_and_cannot_be_set_aside_is_told_and_tried_again(tmp_path):
+    store = spoilt(tmp_path / UNMOVABLE)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="cannot be opened"):
+            store.add(LINE)
+    (tmp_path / UNMOVABLE).unlink()
+    store.add(replace(LINE, text="new"))
+    assert found(store) == ["new"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import sqlite3
 
 import pytest
 
@@ -14,11 +15,14 @@ from node_process import NodeProcess
 from ros_bench import Bench, bench
 
 from oxygen_ros.errors import ConfigError
+from oxygen_ros.memory.line import Line
+from oxygen_ros.memory.text_store import TextStore
 from oxygen_ros.msg import TextDelta, TextRequest
 from oxygen_ros.ros.conversions import from_time, to_time
-from oxygen_ros.ros.diagnostics import OK
+from oxygen_ros.ros.diagnostics import ERROR, OK
 from oxygen_ros.ros.memory_node import MemoryNode
 from oxygen_ros.srv import QueryMemory
+from oxygen_ros.types import FinishReason, TextKind
 
 STOP, CANCELLED = TextDelta.FINISH_STOP, TextDelta.FINISH_CANCELLED
 END_WITHIN_S = 3.0
@@ -137,6 +141,33 @@ def test_broken_store_is_set_aside_and_the_node_works(b, tmp_path):
         assert texts(b) == ["A new beginning."]
         assert (tmp_path / "m.sqlite3.broken-1").exists()
         b.until(lambda: (h := b.health("memory_node: memory")) and h.level == OK, "health")
+
+
+def test_store_that_breaks_and_cannot_be_set_aside_is_reported_and_works_once_it_can(b, tmp_path):
+    path = tmp_path / ("m" * 247)  # SQLite can still add to such a name, a rename cannot
+    store = TextStore(path, max_rows=1)
+    store.add(Line(1, 2, "ask", TextKind.ASK, "old", "An old text.", FinishReason.STOP))
+    store.close()
+    spoil_index(path)
+    with consumer(b, MemoryNode, path=str(path), max_rows=1):
+        tell(b, "a", "This one is lost.")
+        b.until(lambda: (h := b.health("memory_node: memory")) and h.level == ERROR, "an error")
+        assert "text a is lost" in b.health("memory_node: memory").message
+        path.unlink()
+        tell(b, "b", "A new beginning.")
+        until_stored(b, 1)
+        assert texts(b) == ["A new beginning."]
+        b.until(lambda: b.health("memory_node: memory").level == OK, "recovered")
+
+
+def spoil_index(path):
+    """The index on received_ns does not hold what its table says; only an insert meets it."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA writable_schema = ON")
+    changed = "replace(sql, 'received_ns', 'stamp_ns')"
+    connection.execute(f"UPDATE sqlite_master SET sql = {changed} WHERE name = 'texts_by_received'")
+    connection.commit()
+    connection.close()
 
 
 def test_file_of_somebody_else_is_refused_by_name(b, tmp_path):

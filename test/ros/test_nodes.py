@@ -13,7 +13,7 @@ from rclpy.parameter import Parameter
 from ros_bench import JOINTS, SMALL, bench
 from std_msgs.msg import Empty
 
-from oxygen_ros.msg import CycleReport, PlayerState, TextDelta
+from oxygen_ros.msg import CycleReport, PlayerState, TextDelta, TextRequest
 
 
 def change(bench_, node: str, transition: int):
@@ -143,6 +143,31 @@ def test_deactivation_ends_texts_once_and_reports_them_cancelled():
 def _finals(b) -> dict[str, int]:
     deltas = b.got("text_stream")
     return {d.request_id: sum(e.is_final for e in deltas if e.request_id == d.request_id) for d in deltas}
+
+
+def test_question_to_an_inactive_brain_gets_its_final_message():
+    with bench() as b:
+        brain = b.brain()
+        b.until_state(brain, "active")
+        assert change(b, "oxygen_node", Transition.TRANSITION_DEACTIVATE)
+        b.until(lambda: b.probe.senders["ask"].get_subscription_count(), "the ask topic")
+        b.probe.send("ask", TextRequest(request_id="q"))
+        b.until(lambda: _finals(b).get("q"), "a final message")
+        final = next(d for d in b.got("text_stream") if d.request_id == "q")
+        assert (final.finish_reason, brain.state) == (TextDelta.FINISH_REFUSED, "inactive")
+        assert "not_active" in final.detail
+
+
+def test_texts_end_also_when_the_last_cycle_outlasts_the_deactivation():
+    with bench(runner__fake__act_ms=2500.0) as b:
+        brain = b.brain()
+        b.until_state(brain, "active")
+        b.until(lambda: b.probe.senders["ask"].get_subscription_count(), "the ask topic")
+        b.probe.send("ask", TextRequest(request_id="q"))
+        seen = len(b.acted())
+        b.until(lambda: len(b.acted()) > seen + 1, "two cycles")
+        assert change(b, "oxygen_node", Transition.TRANSITION_DEACTIVATE)
+        b.until(lambda: _finals(b).get("q") == 1, "its end")
 
 
 def test_b25_one_failed_cycle_holds_and_the_next_acts():

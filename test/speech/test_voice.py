@@ -136,3 +136,29 @@ def test_voice_without_a_command_is_espeak_or_the_log(tmp_path, monkeypatch):
     os.chmod(fake, 0o755)
     assert isinstance(make_voice((), CLOCK, logged.append, warned.append), CommandVoice)
     assert len(warned) == 1
+
+
+def test_failure_names_the_last_words_of_a_command_that_said_much(made):
+    voice = made(
+        *python("import sys; sys.stderr.write('ALSA: no such card\\n' * 1000); sys.exit('no audio')")
+    )
+    said(voice, "Hello.")
+    assert voice.failure.endswith("no audio")
+
+
+def test_silenced_command_takes_with_it_a_child_that_ignores_the_request(tmp_path, made):
+    pids = tmp_path / "pids"
+    child = (
+        "import os, signal, sys, time\n"
+        "signal.signal(15, signal.SIG_IGN)\n"
+        "open(sys.argv[1] + '.new', 'w').write(str(os.getpid()))\n"
+        "os.rename(sys.argv[1] + '.new', sys.argv[1])\n"
+        "time.sleep(600)"
+    )
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]])"
+    voice = made(*python(code, child, str(pids)))
+    voice.begin("A long story.")
+    until(pids.exists, "the start of a child")
+    voice.silence()
+    until(lambda: not voice.is_busy(), "silence")
+    until(lambda: not is_running(int(pids.read_text())), "the end of the child")

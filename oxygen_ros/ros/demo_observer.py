@@ -105,7 +105,7 @@ class DemoObserver(Node):
             (PlayerState, "action_player/state", qos.newest(20), self._on_player),
             (ActionChunk, "oxygen_node/action_chunk", qos.newest(10), self._on_chunk),
             (CycleReport, "oxygen_node/cycle_report", qos.stream(50), self._on_report),
-            (TextDelta, "oxygen_node/text_stream", qos.stream(), self._on_delta),
+            (TextDelta, "oxygen_node/text_stream", qos.pieces(), self._on_delta),
             (TextRequest, "oxygen_node/ask", qos.stream(10), None),
             (String, "oxygen_node/instruction", qos.latched(), None),
             (String, "oxygen_node/text", qos.latched(), None),

@@ -46,7 +46,7 @@ class Listener(Node):
         for message_type, topic, hear, profile in (
             (String, "oxygen_node/text_sentence", self._on_sentence, qos.stream(50)),
             (String, "oxygen_node/text", self._on_text, qos.latched()),
-            (TextDelta, "oxygen_node/text_stream", self._on_delta, qos.stream()),
+            (TextDelta, "oxygen_node/text_stream", self._on_delta, qos.pieces()),
             (ActionChunk, "oxygen_node/action_chunk", self._on_chunk, qos.newest(5)),
             (PlayerState, "action_player/state", self._on_state, qos.newest(10)),
             (CycleReport, "oxygen_node/cycle_report", self._on_report, qos.stream(50)),

@@ -34,8 +34,6 @@ from oxygen_ros.srv import QueryMemory
 from oxygen_ros.types import FinishReason
 
 FILE_NAME = "oxygen_memory.sqlite3"
-DEPTH = 1000
-"""Pieces that may wait while a line is synced to the disk."""
 DEFAULT_TEXTS = 100
 MAX_TEXTS = 1000
 
@@ -59,7 +57,7 @@ class MemoryNode(ConsumerNode):
         log = self.get_logger()
         self._store = TextStore(path, settings.max_rows, settings.max_age_ns, log.error)
         log.info(f"{len(self._store)} texts in {path}")
-        self.create_subscription(TextDelta, settings.text_stream, self._on_delta, qos.stream(DEPTH))
+        self.create_subscription(TextDelta, settings.text_stream, self._on_delta, qos.pieces())
         self.create_service(QueryMemory, "~/query", self._on_query)
 
     def close(self) -> None:

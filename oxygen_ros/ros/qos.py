@@ -30,6 +30,11 @@ def stream(depth: int = 200) -> QoSProfile:
     return newest(depth)
 
 
+def pieces() -> QoSProfile:
+    """Text as it grows, where it is heard: a cycle sends its pieces at once, rows times rounds of them."""
+    return newest(2000)
+
+
 def latched() -> QoSProfile:
     """Instruction and complete texts: a late joiner gets the last one."""
     return QoSProfile(

@@ -43,7 +43,7 @@ class SpeechNode(ConsumerNode):
         self._told: bool | None = None
         self._is_speaking = self.create_publisher(Bool, "~/is_speaking", qos.latched())
         self.create_subscription(String, settings.text_sentence, self._on_sentence, qos.stream(50))
-        self.create_subscription(TextDelta, settings.text_stream, self._on_delta, qos.stream())
+        self.create_subscription(TextDelta, settings.text_stream, self._on_delta, qos.pieces())
         self.create_subscription(Empty, "~/stop", self._on_stop, qos.newest())
         self.create_timer(STEP_S, self._on_step, clock=RosClock(clock_type=ClockType.STEADY_TIME))
 

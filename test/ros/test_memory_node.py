@@ -103,6 +103,16 @@ def test_what_the_brain_wrote_is_kept_with_its_observation(b, tmp_path):
             assert (kept[name].task, kept[name].kind) == (ended[name].task, ended[name].kind)
 
 
+def test_pieces_of_a_whole_cycle_at_once_become_a_whole_text(b, tmp_path):
+    with consumer(b, MemoryNode, path=str(tmp_path / "m.sqlite3")):
+        for seq in range(1500):
+            b.probe.send("delta", delta("long", seq, "on "))
+        b.probe.send("delta", delta("long", 1500, "end", STOP))
+        until_stored(b, 1)
+        (found,) = ask(b).texts
+        assert (found.is_whole, found.text) == (True, "on " * 1500 + "end")
+
+
 def test_only_tasks_that_are_asked_for_are_kept(b, tmp_path):
     with consumer(b, MemoryNode, path=str(tmp_path / "m.sqlite3"), tasks=["memory"]):
         tell(b, "a", "An answer.", task="ask")

@@ -79,6 +79,17 @@ def test_cancelled_text_falls_silent_and_its_queue_is_dropped(b, tmp_path):
         b.until(lambda: lines(out) == ["I begin.", "All is well."], "the other text")
 
 
+def test_cancel_ahead_of_the_pieces_of_a_whole_cycle_is_heard(b, tmp_path):
+    with consumer(b, SpeechNode, command=command(TALK_ON, tmp_path / "said")):
+        b.probe.send("delta", delta("long", 0, "I begin. And"))
+        say(b, "I begin.")
+        b.until(lambda: speaking(b), "speech")
+        b.probe.send("delta", delta("long", 1, "", TextDelta.FINISH_CANCELLED))
+        for seq in range(1500):
+            b.probe.send("delta", delta("other", seq, "On. "))
+        b.until(lambda: speaking(b) is False, "silence")
+
+
 def test_stop_topic_silences_and_empties_the_queue(b, tmp_path):
     out = tmp_path / "said"
     with consumer(b, SpeechNode, command=command(TALK_ON, out)):

@@ -22,7 +22,7 @@ class TopicsConfig:
     text_sentence: str = parameter("~/text_sentence", help="Brain, out: whole sentences as they close.")
     text_stream: str = parameter("~/text_stream", help="Brain, out: text as it grows (TextDelta).")
     cycle_report: str = parameter("~/cycle_report", help="Brain, out: one report per cycle.")
-    diagnostics: str = parameter("/diagnostics", help="Both, out: health at 1 Hz.")
+    diagnostics: str = parameter("/diagnostics", read_only=True, help="Both, out: health at 1 Hz.")
     player_chunk: str = parameter("oxygen_node/action_chunk", help="Player, in: the brain's chunks.")
     joint_command: str = parameter("~/joint_command", help="Player, out: commands to the robot.")
     player_state: str = parameter("~/state", help="Player, out: what it plays (PlayerState).")

@@ -15,6 +15,8 @@ from oxygen_ros.runtime.rtc import ChunkGuide
 from oxygen_ros.types import CycleReport, CycleStatus
 
 _PAGE_BYTES = 4096
+SILENT_AFTER_NS = 5_000_000_000
+"""An active node that has ended no cycle for so long, and for three periods, hangs or has no clock."""
 _LEVELS = {
     CycleStatus.ACTED: OK,
     CycleStatus.WAITING: WARN,
@@ -41,7 +43,7 @@ class BrainHealth:
         self._mailbox = mailbox
         self._watch = watch
         self._clock = clock
-        self._asked_ns = clock.now_ns()
+        self._asked_ns = self._cycled_ns = clock.now_ns()
         self._misses_told = 0
         self._num_tokens = self._num_cycles = 0
         self.report: CycleReport | None = None
@@ -52,16 +54,21 @@ class BrainHealth:
         self._num_tokens += report.text_tokens
         self._num_cycles += 1
 
-    def lines(self) -> list[DiagnosticStatus]:
-        """Health now."""
-        return [self._cycle(), self._inputs(), self._model()]
+    def lines(self, is_active: bool = True) -> list[DiagnosticStatus]:
+        """Health now; ``is_active`` if cycles are to run."""
+        return [self._cycle(is_active), self._inputs(), self._model()]
 
-    def _cycle(self) -> DiagnosticStatus:
+    def _cycle(self, is_active: bool) -> DiagnosticStatus:
         now_ns = self._clock.now_ns()
+        if self._num_cycles or not is_active:
+            self._cycled_ns = now_ns
+        silent_ns = now_ns - self._cycled_ns
         seconds = max(1e-3, (now_ns - self._asked_ns) / 1e9)
         rate_hz, tokens_per_s = self._num_cycles / seconds, self._num_tokens / seconds
         self._asked_ns, self._num_tokens, self._num_cycles = now_ns, 0, 0
         name, report = f"{self._name}: cycle", self.report
+        if silent_ns > max(SILENT_AFTER_NS, 3 * self._brain.config.cycle.period_ns):
+            return status(name, ERROR, f"no cycle for {silent_ns / 1e9:.1f} s", {"rate_hz": rate_hz})
         if report is None:
             return status(name, WARN, "no cycle yet")
         is_missing = report.deadline_misses > self._misses_told

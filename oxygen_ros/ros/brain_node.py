@@ -70,6 +70,7 @@ class OxygenNode(ManagedNode):
         """See ``ManagedNode``."""
         self._parts: Parts | None = None
         self._thread: ControlThread | None = None
+        self._former: ControlThread | None = None
         self._timer: Timer | None = None
         self._numbering = Numbering()
         self._last_observation_id = 0
@@ -145,9 +146,9 @@ class OxygenNode(ManagedNode):
         """Open the gate and begin to run cycles."""
         parts = self._must_have_parts()
         self._num_failures = 0
-        self._thread = ControlThread(self._run_cycle, self._on_thread_error)
+        self._thread = ControlThread(self._run_cycle, self._on_thread_error, self._former)
         self._thread.start()
-        parts.actions.open()
+        self._thread.do(parts.actions.open)
         period_s = parts.cycle.settings.period_ns / 1e9
         group = MutuallyExclusiveCallbackGroup()
         self._timer = self.create_timer(period_s, self._on_tick, callback_group=group)
@@ -163,7 +164,7 @@ class OxygenNode(ManagedNode):
         parts.actions.shut()
         if not self._thread.stop(lambda: self._halt(parts, reason), CYCLE_ENDS_WITHIN_S):
             self.get_logger().warning("the last cycle has not ended yet; none of its actions gets out")
-        self._thread = None
+        self._former, self._thread = self._thread, None
 
     def tear_down(self) -> None:
         """Let go of the model."""
@@ -179,7 +180,7 @@ class OxygenNode(ManagedNode):
 
     def diagnose(self) -> list[DiagnosticStatus]:
         """Cycle, inputs and model, once configured."""
-        return self._parts.health.lines() if self._parts is not None else []
+        return self._parts.health.lines(self.is_active) if self._parts is not None else []
 
     def publish_report(self, report: CycleReport) -> None:
         """Send one report, and look at what it says. Control thread."""
@@ -288,11 +289,9 @@ class OxygenNode(ManagedNode):
 
     def _begin_anew(self, reason: str) -> None:
         """Forget inputs, withdraw actions, end texts. What the running cycle still gives is not sent."""
-        if self._parts is None:
+        if (parts := self._parts) is None:
             return
-        parts = self._parts
-        parts.mailbox.reset()
-        parts.actions.bar(parts.mailbox.last_id)
+        parts.actions.bar(parts.mailbox.reset)
         if self._thread is not None:
             self._thread.do(lambda: self._halt(parts, reason))
 

@@ -68,7 +68,7 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self._plain_change_state = self._service_change_state.callback
         self._service_change_state.callback = cast(Any, self._on_change_state)
         self.create_service(Trigger, "~/shutdown", self._on_shutdown_service)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.stream(10))
+        self._diagnostics = self.create_publisher(DiagnosticArray, self.parameters.health, qos.stream(10))
         steady = RosClock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(HEARTBEAT_S, self._on_heartbeat, callback_group=self.transitions, clock=steady)
         self._autostart = self.create_timer(
@@ -140,9 +140,9 @@ class ManagedNode(LifecycleNodeMixin, Node):
 
     def fail(self, reason: str) -> None:
         """Leave the active state through error processing. Executor thread."""
-        self._failure = reason
         self.get_logger().error(f"{reason}; the robot holds. Configure and activate to go on.")
         if self.is_active:
+            self._failure = reason
             self.stop(reason)
             self.trigger_deactivate()
         self.publish_diagnostics()
@@ -239,11 +239,16 @@ class ManagedNode(LifecycleNodeMixin, Node):
         except OxygenError as error:
             self._note_failure(str(error))
             return
-        wake = partial(self.in_executor, lambda: None)
-        loading = self._loading = Loading(partial(self.prepare, config), wake)
-        refusal = await self.look_around(config)
+        work, wake = partial(self.prepare, config), partial(self.in_executor, lambda: None)
+        loading = self._loading = Loading(work, wake)
+        self.parameters.lock("fixed while the model loads")
+        try:
+            refusal: Exception | None = await self.look_around(config)
+        except Exception as error:  # a name that ROS does not allow, for one
+            refusal = error
         await loading
         self._loading = None
+        self.parameters.unlock()
         if loading.is_cancelled:
             self._note_failure("configure was cancelled")
         elif refusal or isinstance(loading.error, OxygenError):
@@ -262,10 +267,8 @@ class ManagedNode(LifecycleNodeMixin, Node):
         self, request: ChangeState.Request, response: ChangeState.Response
     ) -> ChangeState.Response:
         """Load beside the executor before configure; any other request in the meantime cancels that."""
-        is_configure = (
-            request.transition.id == Transition.TRANSITION_CONFIGURE
-            or request.transition.label == "configure"
-        )
+        wanted = request.transition
+        is_configure = wanted.id == Transition.TRANSITION_CONFIGURE or wanted.label == "configure"
         if self._loading is not None:
             self._loading.cancel()
             response.success = not is_configure

@@ -18,6 +18,7 @@ from rclpy.parameter import Parameter
 from oxygen_ros.config import LoadedConfig, default_config_dirs, load_layers
 from oxygen_ros.config.field import Value
 from oxygen_ros.config.schema import flatten, oxygen_schema
+from oxygen_ros.config.topics import TopicsConfig
 from oxygen_ros.config.value import coerce
 from oxygen_ros.errors import ConfigError
 from oxygen_ros.ros.arguments import RosArguments
@@ -61,6 +62,14 @@ class NodeParameters:
     def autostart(self) -> bool:
         """Whether the node is to configure and activate by itself; known even if ``load`` fails."""
         return bool(self._node.get_parameter("autostart").value)
+
+    @property
+    def health(self) -> str:
+        """The topic of health; known even if ``load`` fails."""
+        try:
+            return self._load().config.topics.diagnostics
+        except ConfigError:
+            return TopicsConfig.diagnostics
 
     def load(self) -> LoadedConfig:
         """Read all parameters, show what they came to, and log once where each came from.

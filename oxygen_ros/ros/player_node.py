@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
-from oxygen_ros.config import OxygenConfig
+from oxygen_ros.config import OxygenConfig, QosConfig
 from oxygen_ros.errors import ContractError
 from oxygen_ros.msg import ActionChunk as ActionChunkMessage
 from oxygen_ros.msg import PlayerState
@@ -54,6 +55,7 @@ class ActionPlayer(ManagedNode):
         self._parts: Parts | None = None
         self._ticker: Ticker | None = None
         self._lock = threading.RLock()
+        self._is_stopped = False
         self._told: PlayerStatus | None = None
         self._told_ns = 0
         super().__init__(name, **kwargs)
@@ -63,10 +65,15 @@ class ActionPlayer(ManagedNode):
         player = ChunkPlayer(
             PlayerSettings.of(config), NodeClock(self, self.steady), self.now_ns, self.refusals
         )
+        if self._is_stopped:
+            player.stop("stop topic")
         topics = config.topics
         depth = 2 * len(config.model.experts)
         self.create_subscription(ActionChunkMessage, topics.player_chunk, self._on_chunk, qos.newest(depth))
-        self.create_subscription(Empty, topics.stop, self._on_stop, qos.newest())
+        # Two, so that a stop is heard from any publisher. Hearing one twice does no harm.
+        quiet = SubscriptionEventCallbacks(incompatible_qos=lambda _: None)
+        for profile in (qos.newest(), qos.sensor(QosConfig())):
+            self.create_subscription(Empty, topics.stop, self._on_stop, profile, event_callbacks=quiet)
         self.create_service(Trigger, topics.reset, self._on_reset)
         self._parts = Parts(
             config=config,
@@ -93,7 +100,9 @@ class ActionPlayer(ManagedNode):
         self._rest(reason)
 
     def tear_down(self) -> None:
-        """Let go of the player."""
+        """Let go of the player. That it was stopped outlives it."""
+        if self._parts is not None:
+            self._is_stopped = self._parts.player.status().mode is Mode.STOPPED
         self._parts = None
 
     def on_clock_jump(self, description: str) -> None:
@@ -152,15 +161,20 @@ class ActionPlayer(ManagedNode):
 
     def _on_joints(self, source: str, message: JointState) -> None:
         parts = self._must_have_parts()
-        prefix = parts.config.robot.joint_topics[source].name_prefix
+        joint_topic = parts.config.robot.joint_topics[source]
+        prefix = joint_topic.name_prefix
         names = [prefix + name for name in message.name] if prefix else message.name
-        parts.player.put_measured(names, message.position)
+        if not parts.player.put_measured(names, message.position):
+            detail = f"{len(names)} names but {len(message.position)} positions"
+            self.refusals.add("bad_joints", joint_topic.topic, detail)
 
     def _on_stop(self, _: Empty) -> None:
         with self._lock:
             parts = self._must_have_parts()
             parts.joints.poll()
             is_new = parts.player.stop("stop topic")
+            if not self.is_active:
+                parts.player.rest("stop topic")  # nothing ticks: the hold would go out much later
         if is_new:
             self.get_logger().error("stop: holding until the reset service is called")
             self.publish_diagnostics()

@@ -212,11 +212,11 @@ class RecordedMailbox(Mailbox):
             self._recorder.make_later(self._config.topics.instruction, lambda: make.text(instruction))
             super().put_instruction(instruction)
 
-    def reset(self) -> None:
+    def reset(self) -> int:
         """As the mailbox."""
         with self._order:
             self._recorder.line(event_line(RESET))
-            super().reset()
+            return super().reset()
 
     def take(self) -> Observation | NotReady:
         """As the mailbox."""

@@ -10,15 +10,22 @@ from collections.abc import Callable
 class ControlThread:
     """Runs one thing at a time. Wake-ups that come while a cycle runs start one more cycle, not a burst."""
 
-    def __init__(self, run: Callable[[int], object], fail: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        run: Callable[[int], object],
+        fail: Callable[[Exception], None],
+        former: ControlThread | None = None,
+    ) -> None:
         """Make a thread that does not run yet.
 
         Args:
             run: one cycle; gets the steady time at which it was due.
             fail: told what came out of a cycle or an errand, from this thread.
+            former: nothing runs here before that one has ended: both would work on the same engine.
         """
         self._run = run
         self._fail = fail
+        self._former = former
         self._changed = threading.Condition()
         self._errands: deque[Callable[[], object]] = deque()
         self._due_ns: int | None = None
@@ -67,6 +74,9 @@ class ControlThread:
             return lambda: self._run(due_ns)
 
     def _work(self) -> None:
+        if self._former is not None:
+            self._former._thread.join()
+            self._former = None
         while (job := self._next()) is not None:
             # The thread's own boundary: whatever comes out is told to the node, which holds and ends it.
             try:

@@ -78,7 +78,8 @@ KNOWN_ENCODINGS = tuple(_READERS)
 
 def is_depth(encoding: str) -> bool:
     """True for encodings that hold distances or more than 8 bit: never a colour picture."""
-    return encoding == "mono16" or encoding.startswith(("16U", "16S", "32F", "32S", "64F"))
+    is_wide = encoding.endswith("16") and encoding != "nv16"  # mono16, rgb16, bayer_rggb16 and their like
+    return is_wide or encoding.startswith(("16U", "16S", "32F", "32S", "64F"))
 
 
 def check_encoding(encoding: str) -> None:

@@ -6,6 +6,7 @@ A picture is read when it is taken, and only then; joints are merged by name.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -18,9 +19,9 @@ from oxygen_ros.runtime.readiness import (
     Instant,
     MailboxRules,
     Trouble,
+    in_step,
     in_words,
     sample_trouble,
-    skew_trouble,
 )
 from oxygen_ros.runtime.refusals import Refusals
 from oxygen_ros.runtime.streams import Sample, StreamRule, StreamWatch
@@ -89,6 +90,8 @@ class Mailbox:
         self._troubled: set[tuple[str, str]] = set()
         self._throttle = Throttle(clock)
         self._has_been_ready = False
+        self._lock = threading.Lock()
+        self._num_resets = 0
         self.last_id = last_id
 
     # I/O thread -------------------------------------------------------------------------------------
@@ -102,7 +105,7 @@ class Mailbox:
         except ContractError as error:
             self._refuse(rule, DECODE_ERRORS, str(error))
             return
-        if (sample := self._accept(rule, stamp_ns, payload)) is not None:
+        if (sample := self._accept(rule, self._watches[rule.name], stamp_ns, payload)) is not None:
             self._pictures[role] = sample
 
     def put_joints(
@@ -116,7 +119,8 @@ class Mailbox:
         if (bad := self._joints.check(source, names, positions)) is not None:
             self._refuse(rule, *bad)
             return
-        if (sample := self._accept(rule, stamp_ns, None)) is not None:
+        watch = self._watches[rule.name].of(frozenset(names).intersection(self.rules.joint_names))
+        if (sample := self._accept(rule, watch, stamp_ns, None)) is not None:
             self._joints.put(source, names, positions, sample)
 
     def put_instruction(self, instruction: str) -> None:
@@ -127,16 +131,19 @@ class Mailbox:
         """The player's count of played actions: observations carry it, so that chunks can be placed on it."""
         self._played = (actions_played, self._clock.now_ns())
 
-    def reset(self) -> None:
-        """Forget all samples and stamps: ROS time has jumped, or the robot starts anew."""
+    def reset(self) -> int:
+        """Forget samples and stamps: time has jumped, or a new start. Gives the last observation's id."""
         self._pictures = {}
         self._joints.reset()
         self._problems.clear()
         for watch in self._watches.values():
             watch.reset()
+        with self._lock:
+            self._num_resets += 1  # last: who sees it sees nothing of what was to be forgotten
+            return self.last_id
 
-    def _accept(self, rule: StreamRule, stamp_ns: int, payload: Any) -> Sample | None:
-        watch, now_ns, ros_now_ns = self._watches[rule.name], self._clock.now_ns(), self._ros_now_ns()
+    def _accept(self, rule: StreamRule, watch: StreamWatch, stamp_ns: int, payload: Any) -> Sample | None:
+        now_ns, ros_now_ns = self._clock.now_ns(), self._ros_now_ns()
         if (judgement := watch.judge(stamp_ns, now_ns, ros_now_ns)) is not None:
             detail = f"stamp {stamp_ns / 1e9:.3f} s at {ros_now_ns / 1e9:.3f} s"
             self._refusals.add(judgement.value, rule.topic, detail)
@@ -161,7 +168,7 @@ class Mailbox:
 
     def take(self) -> Observation | NotReady:
         """Newest observation with a new id, or every reason why there is none. Reads the pictures it uses."""
-        now = Instant(self._clock.now_ns(), self._ros_now_ns())
+        now, num_resets = Instant(self._clock.now_ns(), self._ros_now_ns()), self._num_resets
         pictures, troubles = self._usable_pictures(now)
         joints = self._joints.snapshot()
         troubles += self._joint_troubles(joints, now)
@@ -172,8 +179,11 @@ class Mailbox:
         if troubles:
             status = CycleStatus.HOLDING if self._has_been_ready else CycleStatus.WAITING
             return NotReady(status, in_words(troubles))
+        with self._lock:
+            if num_resets != self._num_resets:  # what was taken is what was to be forgotten
+                return NotReady(CycleStatus.HOLDING, "inputs forgotten")
+            self.last_id += 1
         self._has_been_ready = True
-        self.last_id += 1
         stamps = [sample.time_ns(self.rules.sync) for sample in pictures.values()]
         return Observation(
             observation_id=self.last_id,
@@ -187,7 +197,7 @@ class Mailbox:
     def num_played(self) -> int:
         """The player's count of played actions as last heard; 0 if it has not been heard lately."""
         count, heard_ns = self._played
-        return count if self._clock.now_ns() - heard_ns <= PLAYER_FRESH_NS else 0
+        return count if 0 <= self._clock.now_ns() - heard_ns <= PLAYER_FRESH_NS else 0
 
     def refusals(self) -> dict[str, int]:
         """Inputs refused since the start, by kind."""
@@ -211,7 +221,8 @@ class Mailbox:
                 usable[role] = newest[role]
             elif rule.is_required:
                 troubles.append(trouble)
-        if not troubles and (skew := skew_trouble(usable, self.rules)) is not None:
+        usable, skew = in_step(usable, self.rules)
+        if not troubles and skew is not None:
             troubles.append(skew)
         return usable, troubles
 

@@ -74,9 +74,9 @@ class ChunkPlayer:
         blend.add(place(chunk, start, self.settings.joint_names))
         return True
 
-    def put_measured(self, names: Sequence[str], positions: Sequence[float]) -> None:
-        """Take note of where the robot is."""
-        self._pose.put_measured(names, positions)
+    def put_measured(self, names: Sequence[str], positions: Sequence[float]) -> bool:
+        """Take note of where the robot is. False if there is not one position for each name."""
+        return self._pose.put_measured(names, positions)
 
     def stop(self, reason: str) -> bool:
         """Hold where the robot is from the next tick on, and take nothing until ``reset``.
@@ -91,21 +91,26 @@ class ChunkPlayer:
         return True
 
     def reset(self) -> None:
-        """Leave the stopped state. Chunks whose observation was taken before now are not taken any more."""
+        """Leave the stopped state. Chunks whose observation was taken before now are not taken any more.
+
+        In the middle of a chunk it holds first: a velocity would be kept for ever.
+        """
         self._not_before_ns = self._ros_now_ns()
-        self._pose.commanded = None
-        self._stand(Mode.IDLE, WAITING, 0)
+        if self._holds_left == 0:
+            self._pose.commanded = None
+        self._stand(Mode.IDLE, WAITING, self._holds_left)
 
     def rest(self, reason: str) -> Hold | None:
-        """Forget all chunks: deactivation, shutdown, a clock that jumped. Gives the hold to send now."""
+        """Forget all chunks: deactivation, shutdown, a clock that jumped. Gives the hold that is due now."""
         has_played = self._pose.commanded is not None
+        is_due, self._holds_left = has_played and self._holds_left > 0, 0  # once held, it is silent
         self._played_at_ns.clear()
         self._pacer.reset()
         self._newest_stamp_ns = 0
         self._not_before_ns = min(self._not_before_ns, self._ros_now_ns())  # time may have been set back
         if self._mode is not Mode.STOPPED:
             self._stand(Mode.HOLDING if has_played else Mode.IDLE, reason, 0)
-        return Hold(self._pose.standstill(prefer_measured=False), reason) if has_played else None
+        return Hold(self._pose.standstill(prefer_measured=False), reason) if is_due else None
 
     # output -----------------------------------------------------------------------------------------
 
@@ -119,10 +124,16 @@ class ChunkPlayer:
         targets = self._due(self._actions_played)
         if not np.isfinite(targets).any():
             return self._starve()
+        if self._mode is Mode.PLAYING:
+            self._ticks_missed += missed
+            waited_ns = missed * self.settings.dt_ns
+        else:
+            waited_ns = self._clock.now_ns() - self._chunk_ns
+        if waited_ns > self.settings.max_chunk_age_ns + self.settings.dt_ns:
+            return self._drop_stale(waited_ns)
         if self._mode is not Mode.PLAYING and (unknown := self._pose.unmeasured(self.settings.state_names)):
             self._reason = f"waiting: joints {', '.join(unknown)}"
             return self._hold()
-        self._ticks_missed += missed if self._mode is Mode.PLAYING else 0
         return self._play(targets)
 
     def rows_ahead(self, num_rows: int) -> CommandArray:
@@ -223,6 +234,13 @@ class ChunkPlayer:
             self._mode, self._reason = Mode.HOLDING, USED_UP
         if self._mode is Mode.HOLDING and self._reason == USED_UP and not self.is_brain_silent:
             self._ticks_missed += 1
+        return self._hold()
+
+    def _drop_stale(self, waited_ns: int) -> Hold | None:
+        """No chunk is begun, or gone on with, when joints or ticks come back after too long."""
+        self._refusals.add("stale_chunk", "chunk", f"nothing of it was played for {waited_ns / 1e9:.2f} s")
+        self._withdraw("")
+        self._reason = WAITING
         return self._hold()
 
     def _hold(self) -> Hold | None:

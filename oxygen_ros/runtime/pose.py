@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxygen_ros.clock import Clock
+from oxygen_ros.runtime.joints import FLOAT32_MAX
 from oxygen_ros.runtime.limits import CommandArray
 
 FRESH_NS = 500_000_000
@@ -28,17 +29,21 @@ class Pose:
         self._measured_ns = np.full(len(joint_names), -FRESH_NS - 1, dtype=np.int64)
         self.commanded: CommandArray | None = None
 
-    def put_measured(self, names: Sequence[str], positions: Sequence[float]) -> None:
-        """Take note of measured positions; joints that are not commanded, and NaN, are ignored."""
+    def put_measured(self, names: Sequence[str], positions: Sequence[float]) -> bool:
+        """Take note of measured positions of commanded joints that are numbers. False if names do not fit."""
+        if len(names) != len(positions):
+            return False
         now_ns = self._clock.now_ns()
-        for name, position in zip(names, positions, strict=False):
+        for name, position in zip(names, positions, strict=True):
             i = self._index.get(name)
-            if i is not None and self._is_position[i] and np.isfinite(position):
+            if i is not None and self._is_position[i] and abs(position) <= FLOAT32_MAX:
                 self._measured[i], self._measured_ns[i] = position, now_ns
+        return True
 
     def measured(self) -> CommandArray:
-        """Fresh measured positions."""
-        return np.where(self._clock.now_ns() - self._measured_ns <= FRESH_NS, self._measured, np.nan)
+        """Fresh measured positions; what was measured before the clock jumped back is not."""
+        age_ns = self._clock.now_ns() - self._measured_ns
+        return np.where((age_ns >= 0) & (age_ns <= FRESH_NS), self._measured, np.nan)
 
     def before_step(self, is_first: bool) -> CommandArray:
         """What a step is measured from: the last command.

@@ -114,6 +114,19 @@ def skew_trouble(samples: Mapping[str, Sample], rules: MailboxRules) -> Trouble 
     return Trouble("unsynchronised", f"camera {first}", f"{skew_ns / 1e6:.0f} ms behind camera {last}")
 
 
+def in_step(samples: Mapping[str, Sample], rules: MailboxRules) -> tuple[dict[str, Sample], Trouble | None]:
+    """Samples of cameras that belong together, and why those that are required do not.
+
+    A camera that is not required is left out rather than waited for.
+    """
+    kept = {role: sample for role, sample in samples.items() if rules.cameras[role].is_required}
+    trouble = skew_trouble(kept, rules)
+    for role in [role for role in samples if role not in kept]:
+        if trouble is None and skew_trouble({**kept, role: samples[role]}, rules) is None:
+            kept[role] = samples[role]
+    return {role: sample for role, sample in samples.items() if role in kept}, trouble
+
+
 def in_words(troubles: Iterable[Trouble]) -> str:
     """All troubles on one line, e.g. "waiting: camera front; stale: joints arm (0.31 s)"."""
     return "; ".join(str(trouble) for trouble in troubles)

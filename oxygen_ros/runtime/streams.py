@@ -14,6 +14,7 @@ from typing import Any
 SET_BACK_AFTER = 10
 RATE_WINDOW = 60
 RATE_SPAN_NS = 2_000_000_000
+MAX_PARTS = 16
 PLAUSIBLE_DELAY_NS = 1_000_000_000
 
 
@@ -102,6 +103,15 @@ class StreamWatch:
         self._same = 0
         self._behind: deque[int] = deque(maxlen=SET_BACK_AFTER)
         self._arrivals: deque[int] = deque(maxlen=RATE_WINDOW)
+        self._parts: dict[frozenset[str], StreamWatch] = {}
+
+    def of(self, part: frozenset[str]) -> StreamWatch:
+        """The watch over those messages that carry ``part``: each publisher has its own order."""
+        watch = self._parts.pop(part, None) or StreamWatch(self.rule)
+        self._parts[part] = watch  # the last one is the newest
+        if len(self._parts) > MAX_PARTS:
+            del self._parts[next(iter(self._parts))]
+        return watch
 
     def note(self, now_ns: int) -> None:
         """Take note that a message arrived, whatever it holds."""
@@ -138,6 +148,8 @@ class StreamWatch:
         return (len(recent) - 1) * 1e9 / max(recent[-1] - recent[0], 1)
 
     def reset(self) -> None:
-        """Forget all stamps: ROS time has jumped."""
+        """Forget all stamps and arrivals: ROS time has jumped."""
         self._newest_ns = self._same = 0
         self._behind.clear()
+        self._arrivals.clear()
+        self._parts.clear()

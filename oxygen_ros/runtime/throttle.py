@@ -21,7 +21,7 @@ class Throttle:
         """How often ``key`` was held back since it was last let through, if it may pass now; else None."""
         now_ns = self._clock.now_ns()
         passed_ns, held = self._last.get(key, (now_ns - self._quiet_ns, 0))
-        if now_ns - passed_ns < self._quiet_ns:
+        if 0 <= now_ns - passed_ns < self._quiet_ns:  # a simulated clock may have jumped back
             self._last[key] = (passed_ns, held + 1)
             return None
         self._last[key] = (now_ns, 0)

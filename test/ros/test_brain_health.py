@@ -14,6 +14,8 @@ from oxygen_ros.clock import SimClock
 from oxygen_ros.config import load_config
 from oxygen_ros.ros.brain_health import BrainHealth
 
+S = 1_000_000_000
+
 
 class NoWatch:
     problems = {}  # noqa: RUF012
@@ -51,3 +53,18 @@ def test_b43_b47_model_that_is_not_as_asked_is_a_warning_with_its_figure(changes
     assert line.level == DiagnosticStatus.WARN
     assert words in line.message
     assert values[field[0]] == field[1]
+
+
+def test_b25_cycles_that_stop_coming_are_an_error_and_idle_nodes_are_none():
+    """A model that hangs left the last line standing: OK, acting."""
+    config = load_config(preset="libero", overrides={"runner.kind": "fake"}).config
+    clock = SimClock()
+    health = BrainHealth("brain", build_brain(config, clock), Bench().box, NoWatch(), clock)
+    clock.advance_ns(60 * S)
+    assert health.lines(is_active=False)[0].message == "no cycle yet"
+    for _ in range(5):
+        clock.advance_ns(S)
+        assert health.lines()[0].level == DiagnosticStatus.WARN
+    clock.advance_ns(S)
+    line = health.lines()[0]
+    assert (line.level, line.message) == (DiagnosticStatus.ERROR, "no cycle for 6.0 s")

@@ -86,3 +86,24 @@ def test_wake_after_the_end_does_nothing():
     assert work.thread.stop(lambda: None, LIMIT_S)
     work.thread.wake(5)
     assert work.done == []
+
+
+def test_new_thread_does_nothing_before_the_former_one_has_ended():
+    """Two cycles ran at once on one engine when a node was activated again while its last cycle was slow."""
+    work = Work()
+    work.thread.start()
+    work.thread.wake(1)
+    assert work.is_running.wait(LIMIT_S)
+    assert not work.thread.stop(lambda: work.done.append("last"), timeout_s=0.01)
+    new = ControlThread(work.done.append, work.errors.append, work.thread)
+    new.start()
+    begun = threading.Event()
+    new.do(begun.set)
+    new.wake(2)
+    assert not begun.wait(0.1)
+    work.may_end.set()
+    assert begun.wait(LIMIT_S)
+    while len(work.done) < 3:
+        begun.wait(0.001)
+    assert new.stop(lambda: None, LIMIT_S)
+    assert work.done == [1, "last", 2]

@@ -128,6 +128,8 @@ def test_b06_padded_5x3_picture_holds_no_pad_byte():
         ("mono8", 4, 0, 0, 0, "image.size"),
         ("16UC1", 720, 1280, 1280, 720 * 1280, "image.depth"),
         ("mono16", 1, 1, 2, 2, "image.depth"),
+        ("rgb16", 1, 1, 6, 6, "image.depth"),
+        ("bayer_rggb16", 1, 1, 2, 2, "image.depth"),
         ("32FC1", 1, 1, 4, 4, "image.depth"),
         ("64FC1", 1, 1, 8, 8, "image.depth"),
     ],

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from mailbox_factory import MS, ROS_ORIGIN_NS, Bench, S
 
+from oxygen_ros.clock import SimClock
 from oxygen_ros.runtime.ports import NotReady
+from oxygen_ros.runtime.throttle import Throttle
 from oxygen_ros.types import CycleStatus, Observation
 
 
@@ -80,6 +82,17 @@ def test_optional_camera_that_is_absent_or_stale_is_left_out():
     bench.wait_ms(250)
     bench.feed(("front",))
     assert set(bench.box.take().images) == {"front"}
+
+
+def test_optional_camera_that_is_out_of_step_is_left_out_and_the_robot_acts_on():
+    """It was fresh enough to be waited for: the robot held although the camera is not required."""
+    bench = Bench(cameras=("front", "wrist", "side"), optional=("wrist", "side"), max_skew_s=0.05)
+    bench.picture("wrist")
+    bench.wait_ms(60)
+    bench.feed(("front", "side"))
+    assert list(bench.box.take().images) == ["front", "side"]
+    bench.picture("wrist")
+    assert list(bench.box.take().images) == ["front", "wrist", "side"]
 
 
 def test_b12_frozen_stamp_is_accepted_by_arrival_and_said_once():
@@ -266,3 +279,48 @@ def test_observation_is_stamped_by_its_oldest_picture():
     bench.picture("b")
     bench.joints()
     assert bench.box.take().stamp_ns == older
+
+
+def test_b34_reset_while_pictures_are_read_leaves_no_observation_of_them():
+    """It got a number after the reset, and its actions were let out as if they were new."""
+    bench = Bench()
+    bench.feed()
+    assert bench.box.take().observation_id == 1
+    barred: list[int] = []
+    reader = bench.box._reader
+    plain = reader.read
+
+    def slow(role, payload):
+        barred.append(bench.box.reset())  # as the executor's thread does in the meantime
+        return plain(role, payload)
+
+    bench.feed()
+    reader.read = slow
+    assert bench.box.take() == NotReady(CycleStatus.HOLDING, "inputs forgotten")
+    assert barred == [1]
+    reader.read = plain
+    bench.feed()
+    assert bench.box.take().observation_id == 2
+
+
+def test_b70_rates_and_remarks_do_not_go_mad_after_a_jump_back():
+    bench = Bench()
+    for _ in range(10):
+        bench.feed()
+        bench.wait_ms(100)
+    bench.clock._now_ns -= 4 * S
+    bench.box.reset()
+    bench.said.clear()
+    bench.feed()
+    bench.wait_ms(100)
+    bench.feed()
+    assert bench.box.rates_hz() == {"camera front": 10.0, "joints arm": 10.0}
+
+
+def test_b70_what_is_said_is_not_held_back_for_the_length_of_a_jump_back():
+    clock = SimClock(1000 * S)
+    throttle = Throttle(clock)
+    assert throttle.held_back("stale") == 0
+    assert throttle.held_back("stale") is None
+    clock._now_ns = 10 * S
+    assert throttle.held_back("stale") == 1

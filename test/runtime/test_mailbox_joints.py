@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from mailbox_factory import Bench
+from mailbox_factory import MS, Bench
 
 from oxygen_ros.runtime.ports import NotReady
+from oxygen_ros.runtime.streams import MAX_PARTS
 from oxygen_ros.types import CycleStatus, Observation
 
 
@@ -106,3 +107,25 @@ def test_b22_names_and_positions_that_do_not_fit_are_refused(names, positions):
     bench.joints(names, positions)
     assert bench.count("bad_joints") == 1
     assert bench.box.take().reason.startswith("refused: joints arm")
+
+
+def test_b18_publishers_of_one_topic_have_an_order_each():
+    """The one whose stamps lag a few milliseconds was refused as out of order for as long as they beat."""
+    bench = Bench(joints=("j1", "grip"))
+    for number in range(20):
+        bench.wait_ms(10)
+        bench.picture()
+        bench.joints(("j1",), (float(number),))
+        bench.joints(("grip",), (-float(number),), stamp_ns=bench.ros_ns() - 3 * MS)
+        np.testing.assert_array_equal(bench.box.take().state, [number, -number])
+    assert bench.count("out_of_order") == 0
+    bench.joints(("grip",), (9.0,), stamp_ns=bench.ros_ns() - 4 * MS)
+    assert bench.count("out_of_order") == 1, "each by itself does not go back"
+
+
+def test_number_of_name_sets_that_are_remembered_is_bounded():
+    names = tuple(f"j{i}" for i in range(60))
+    bench = Bench(joints=names)
+    for name in names:
+        bench.joints((name,), (1.0,))
+    assert len(bench.box._watches["joints arm"]._parts) == MAX_PARTS

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from player_factory import MS, S, Stage, no_limits
 
+from oxygen_ros.runtime.playback import Hold
+
 
 def test_b34_after_a_reset_no_action_of_an_older_observation_is_sent():
     stage = Stage()
@@ -17,7 +19,9 @@ def test_b34_after_a_reset_no_action_of_an_older_observation_is_sent():
     stage.clock.advance_ns(MS)
     stage.player.reset()
     assert not stage.player.offer(on_the_way)
-    assert stage.tick(2) == [None, None]
+    held, silence = stage.tick(2)
+    assert isinstance(held, Hold)
+    assert silence is None
     stage.player.offer(stage.chunk(np.ones(10), instruction="another"))
     assert stage.values(2) == [1, 1]
 

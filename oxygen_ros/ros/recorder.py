@@ -1,7 +1,8 @@
 """Records a run of the brain as a bag: its inputs as they came, its cycles, what it gave. For replay.
 
 The nodes' threads only note; a thread of its own serialises and writes. What is noted while the disk cannot
-keep up is dropped and counted. Stamps are steady time laid on ROS time: in the bag, events keep their order.
+keep up, or once it has failed, is dropped and counted. Stamps are steady time laid on ROS time: in the bag,
+events keep their order.
 """
 
 from __future__ import annotations
@@ -159,11 +160,18 @@ class Recorder:
             self._node.refusals.add("record_dropped", topic, "the disk does not keep up")
 
     def _write(self) -> None:
-        while (note := self._notes.get()) is not None:
-            topic, at_ns, written = note
-            message_type, data = written()
-            self._writer.write_raw(topic, message_type, data, at_ns)
-        self._writer.close()
+        try:
+            while (note := self._notes.get()) is not None:
+                topic, at_ns, written = note
+                message_type, data = written()
+                self._writer.write_raw(topic, message_type, data, at_ns)
+            self._writer.close()
+        # The thread's own boundary: a full disk, for one, ends the recording and nothing else.
+        except Exception as error:
+            detail = f"nothing more is recorded: {type(error).__name__}: {error}"
+            self._node.refusals.add("record_failed", str(self.path), detail)
+            while note is not None and (note := self._notes.get()) is not None:
+                self.num_dropped += 1
 
     def _new_path(self) -> Path:
         seconds = self._node.now_ns() // 10**9

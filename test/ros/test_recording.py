@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import resource
 
 import pytest
 
@@ -19,6 +20,8 @@ from oxygen_ros.msg import TextRequest
 from oxygen_ros.replay.bag.bag import Bag
 from oxygen_ros.replay.job import Job
 from oxygen_ros.replay.unit import replay_bag
+from oxygen_ros.ros.conversions import to_image
+from oxygen_ros.ros.recorder import MAX_NOTED
 from oxygen_ros.srv import CancelText
 
 FED = 100
@@ -142,3 +145,23 @@ def test_b77_guided_actions_are_those_that_were_sent(tmp_path):
     replay_bag(unguided)
     others = chunks_of(tmp_path / "receding" / "run.mcap")
     assert sum(others[number] != live[number] for number in both & others.keys()) > 5
+
+
+def test_disk_that_is_full_ends_the_recording_and_nothing_else(tmp_path):
+    """A limit on the size of files stands for the disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with bench(record=True, record_dir=str(tmp_path)) as b:
+        node = b.brain()
+        b.until_state(node, "active")
+        picture = to_image(np.random.default_rng(0).integers(0, 256, (480, 640, 3), np.uint8), 0)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        try:
+            b.feed = lambda: (b.probe.send("image", picture), b.probe.send_joints())
+            b.until(lambda: node.refusals.counts().get("record_failed"), "a failed recording")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        b.feed = b.probe.feed
+        seen = len(b.got("cycle_report"))
+        b.until(lambda: len(b.got("cycle_report")) > seen + 5, "cycles")
+        recorder = node._parts.recorder
+        b.until(lambda: recorder.num_dropped > MAX_NOTED, "more than the queue holds")

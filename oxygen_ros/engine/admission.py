@@ -110,6 +110,7 @@ class Inbox:
         self._submissions: list[Submission] = []
         self._cancelled: list[str] = []
         self._alive: dict[str, str] = {}  # request_id -> task
+        self._untold: set[str] = set()  # have ended; their final deltas have not been taken
         self._refusals: Counter[str] = Counter()
         self.gate: AbstractContextManager[object] = nullcontext()
 
@@ -146,9 +147,9 @@ class Inbox:
             return len(ids)
 
     def is_alive(self, request_id: str) -> bool:
-        """True while a text of this id has not ended."""
+        """True while a text of this id has not ended, or its end has not been told."""
         with self._lock:
-            return request_id in self._alive
+            return request_id in self._alive or request_id in self._untold
 
     def take(self) -> tuple[list[Submission], list[str]]:
         """New submissions and the ids to be cancelled, both in order. Control thread."""
@@ -161,6 +162,12 @@ class Inbox:
         """The text has ended: its id may be used again. Control thread."""
         with self._lock:
             self._alive.pop(request_id, None)
+            self._untold.add(request_id)
+
+    def note_told(self) -> None:
+        """The ends of all texts that are not alive are on their way. Control thread."""
+        with self._lock:
+            self._untold.clear()
 
     def count_refusal(self, code: str) -> None:
         """Count a request that was taken and is refused now."""

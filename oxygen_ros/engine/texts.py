@@ -103,6 +103,7 @@ class LivingTexts:
     def take_deltas(self) -> list[TextDelta]:
         """All deltas since the last call, in order."""
         deltas, self._deltas = self._deltas, []
+        self._inbox.note_told()
         return deltas
 
     def _admit(self, todo: Plan, current: Prefix) -> None:

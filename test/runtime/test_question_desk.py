@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes import EngineBench, request
+from fakes import EngineBench, budget, inputs, request
 
 from oxygen_ros.clock import SimClock
 from oxygen_ros.config import load_config
@@ -41,3 +41,18 @@ def test_refused_question_never_ends_a_text_that_goes_by_its_id(asked):
     made = Desk()
     made.bench.engine.submit(request("x" * 200))
     assert made.ask(asked) == []
+
+
+def test_refused_question_is_not_told_before_the_end_of_a_text_that_goes_by_its_id():
+    """The text has ended, and its last pieces are published at the end of the cycle only."""
+    made = Desk()
+    engine = made.bench.engine
+    engine.submit(request("q"))
+    engine.prefill(inputs(1), 1)
+    engine.decode(budget())
+    refused = Question(request_id="q", task="nonsense")
+    made.desk.ask(refused, "ask")
+    assert made.answers == []
+    assert [delta.request_id for delta in engine.take_deltas() if delta.is_final] == ["q"]
+    made.desk.ask(refused, "ask")
+    assert [delta.finish_reason for delta in made.answers] == [FinishReason.REFUSED]

@@ -24,6 +24,7 @@ def check(config: OxygenConfig) -> None:
     check_robot(config.robot)
     _check_topics(config)
     _check_actions(config)
+    _check_output(config)
     _check_text(config)
 
 
@@ -96,6 +97,18 @@ def _check_actions(config: OxygenConfig) -> None:
             f"player.rtc_execution_horizon is {config.player.rtc_execution_horizon}; "
             f"wanted at most model.horizon {horizon}.",
             f"player.rtc_execution_horizon: {horizon}",
+        )
+
+
+def _check_output(config: OxygenConfig) -> None:
+    robot, output = config.robot, config.player.output
+    others = [n for n in robot.command_joint_names if robot.command_kind_of(n) != "position"]
+    if output != "array" and others:
+        raise ConfigError(
+            "conflict",
+            f"player.output is {output}, which carries positions; the commands of {', '.join(others)} are "
+            "none (robot.command_kind); wanted array.",
+            "player.output: array",
         )
 
 

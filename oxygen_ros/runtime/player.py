@@ -70,6 +70,9 @@ class ChunkPlayer:
         self._chunk_ns = self._clock.now_ns()
         if self._mode is Mode.PLAYING:
             self.delay.observe(self._actions_played - start)
+        if chunk.expert not in self._blends:  # what has been played to its end is of no use any more
+            number = self._actions_played
+            self._blends = {name: blend for name, blend in self._blends.items() if blend.newest(number)}
         blend = self._blends.setdefault(chunk.expert, Blend(self.settings.max_chunks, self.settings.decay))
         blend.add(place(chunk, start, self.settings.joint_names))
         return True

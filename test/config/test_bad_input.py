@@ -76,6 +76,12 @@ def refusal(overrides: dict[str, Any] | None = None, **sources: Any) -> ConfigEr
             "conflict",
             ["rtc_execution_horizon is 11"],
         ),
+        (
+            {"player.output": "trajectory"},
+            "conflict",
+            ["player.output is trajectory", "eef_delta_x", "Try: player.output: array"],
+        ),
+        ({"player.output": "joint_state"}, "conflict", ["player.output is joint_state", "carries positions"]),
         ({"robot.gripper_joints": ["claw"]}, "unknown_name", ["'claw'", "eef_position_x"]),
         (
             {"robot.gripper_joints": ["gripper"], "robot.grippers.gripper.open": 0},

@@ -123,3 +123,13 @@ def test_b70_pose_measured_before_a_jump_back_is_not_fresh():
     assert pose.unmeasured(NAMES) == []
     clock.at_ns = 10 * S
     assert pose.unmeasured(NAMES) == ["j1", "j2"]
+
+
+def test_chunks_under_many_names_leave_nothing_behind():
+    """Each name of an expert was kept for ever, and looked at in each tick."""
+    stage = Stage()
+    for number in range(100):
+        stage.player.offer(stage.chunk(np.arange(3), expert=f"e{number}"))
+        stage.tick()
+    assert len(stage.player._blends) <= 4
+    assert stage.mode is Mode.PLAYING

@@ -22,25 +22,31 @@ class SentenceSplitter:
 
     def __init__(self) -> None:
         self._held = ""
+        self._num_judged = 0  # characters of it in which no sentence ends, whatever follows
 
     def add(self, text: str) -> list[str]:
         """Sentences that ``text`` closes. What may still go on is held back."""
         self._held += text
         closed = []
-        while (end := _first_end(self._held)) is not None:
+        while True:
+            end, self._num_judged = _first_end(self._held, self._num_judged)
+            if end is None:
+                return closed
             closed.append(self._held[:end].strip())
             self._held = self._held[end:]
-        return closed
 
     def flush(self) -> list[str]:
         """The last sentence, closed or not, when the text has ended."""
-        last, self._held = self._held.strip(), ""
+        last, self._held, self._num_judged = self._held.strip(), "", 0
         return [last] if last else []
 
 
-def _first_end(text: str) -> int | None:
-    """Length of the first sentence. None when none is certain to be closed."""
-    index = 0
+def _first_end(text: str, begin: int) -> tuple[int | None, int]:
+    """Length of the first sentence, None when none is certain to be closed; and where to look on from.
+
+    No sentence ends before ``begin``: a long text that comes piece by piece is looked at once.
+    """
+    index = begin
     while index < len(text):
         if text[index] not in _ENDS:
             index += 1
@@ -53,11 +59,11 @@ def _first_end(text: str) -> int | None:
             end += 1
         rest = text[end:].lstrip()
         if not rest:
-            return None  # more marks or closers may follow, or what follows tells
+            return None, index  # more marks or closers may follow, or what follows tells
         if _is_end(text[:index], text[index:marks_end], text[marks_end:end], text[end], rest[0]):
-            return end
+            return end, 0
         index = end
-    return None
+    return None, index
 
 
 def _is_end(before: str, marks: str, closers: str, following: str, next_shown: str) -> bool:

@@ -81,3 +81,11 @@ def test_sentences_joined_are_the_text_but_for_white_space(seed):
     sentences = [sentence for char in text for sentence in splitter.add(char)] + splitter.flush()
     assert all(sentence == sentence.strip() != "" for sentence in sentences)
     assert "".join("".join(sentences).split()) == "".join(text.split())
+
+
+def test_long_text_without_an_end_is_looked_at_once():
+    """Each piece read anew from the beginning, this would take a minute."""
+    splitter, word = SentenceSplitter(), "3.5 and "
+    assert [closed for _ in range(10_000) for closed in splitter.add(word)] == []
+    assert splitter.add("end. A") == [word * 10_000 + "end."]
+    assert splitter.flush() == ["A"]

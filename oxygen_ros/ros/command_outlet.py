@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -9,7 +11,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from oxygen_ros.config import OxygenConfig
 from oxygen_ros.ros import qos
-from oxygen_ros.ros.conversions import to_array_message, to_joint_state, to_trajectory
+from oxygen_ros.ros.conversions import doubles, to_joint_state, to_trajectory
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.runtime.limits import CommandArray
 from oxygen_ros.runtime.playback import Command, Hold
@@ -37,6 +39,8 @@ class CommandOutlet:
         self._num_rows = config.cycle.execute_horizon + config.player.overlap_steps
         self._rows_left = 0
         self.is_enabled = config.enable_control
+        self._array = Float64MultiArray()
+        """One command in the configured order of joints; used again for each, a new one costs too much."""
         self._publisher = None
         if self.is_enabled:
             message_type = MESSAGE_TYPES[self._output]
@@ -55,7 +59,8 @@ class CommandOutlet:
         if self._output == "joint_state":
             self._publisher.publish(to_joint_state(names, values, self._node.now_ns()))
         elif len(names) == len(self._names):
-            self._publisher.publish(to_array_message(values))
+            self._array.data = doubles(values)
+            self._publisher.publish(self._array)
         else:
             unknown = ", ".join(name for name in self._names if name not in names)
             self._node.refusals.add("incomplete_command", "joint_command", f"no value for {unknown}")
@@ -78,7 +83,9 @@ class CommandOutlet:
         assert self._publisher is not None
         self._publisher.publish(to_trajectory(names, rows[:, known], self._dt_ns, stamp_ns))
 
-    def _known(self, values: CommandArray) -> tuple[list[str], CommandArray]:
+    def _known(self, values: CommandArray) -> tuple[Sequence[str], CommandArray]:
         known = ~np.isnan(values)
+        if known.all():
+            return self._names, values
         names = [name for name, is_known in zip(self._names, known, strict=True) if is_known]
         return names, values[known]

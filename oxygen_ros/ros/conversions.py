@@ -13,7 +13,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from numpy.typing import NDArray
 from sensor_msgs.msg import CompressedImage, Image, JointState
-from std_msgs.msg import Float64MultiArray, Header
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from oxygen_ros.errors import ContractError
@@ -96,19 +96,14 @@ def to_trajectory(
     for i, row in enumerate(rows):
         sec, nanosec = divmod((i + 1) * dt_ns, S)
         due = Duration(sec=sec, nanosec=nanosec)
-        points.append(JointTrajectoryPoint(positions=_doubles(row), time_from_start=due))
+        points.append(JointTrajectoryPoint(positions=doubles(row), time_from_start=due))
     return JointTrajectory(header=Header(stamp=to_time(stamp_ns)), joint_names=list(names), points=points)
-
-
-def to_array_message(values: NDArray[np.float64]) -> Float64MultiArray:
-    """One command in the configured order of joints, for a forward command controller."""
-    return Float64MultiArray(data=_doubles(values))
 
 
 def to_joint_state(names: Sequence[str], values: NDArray[np.float64], stamp_ns: int) -> JointState:
     """One command by joint name."""
     header = Header(stamp=to_time(stamp_ns))
-    return JointState(header=header, name=list(names), position=_doubles(values))
+    return JointState(header=header, name=list(names), position=doubles(values))
 
 
 def to_image(image: ImageArray, stamp_ns: int, frame_id: str = "") -> Image:
@@ -180,19 +175,18 @@ def to_report_message(report: CycleReport, now_ns: int) -> CycleReportMessage:
     return message
 
 
-def to_player_state(status: PlayerStatus, is_enabled: bool, now_ns: int) -> PlayerState:
-    """What the player does."""
-    return PlayerState(
-        header=Header(stamp=to_time(now_ns)),
-        mode=status.mode.value,
-        chunk_id=status.chunk_id,
-        next_index=status.next_index,
-        actions_played=status.actions_played,
-        ticks_missed=status.ticks_missed,
-        steps_clamped=status.steps_clamped,
-        control_enabled=is_enabled,
-        reason=status.reason,
-    )
+def fill_player_state(message: PlayerState, status: PlayerStatus, is_enabled: bool, now_ns: int) -> None:
+    """What the player does, into a message that is used again: at each tick a new one costs too much."""
+    stamp = message.header.stamp
+    stamp.sec, stamp.nanosec = divmod(now_ns, S)
+    message.mode = status.mode.value
+    message.chunk_id = status.chunk_id
+    message.next_index = status.next_index
+    message.actions_played = status.actions_played
+    message.ticks_missed = status.ticks_missed
+    message.steps_clamped = status.steps_clamped
+    message.control_enabled = is_enabled
+    message.reason = status.reason
 
 
 def _floats(values: NDArray[np.float32]) -> array[float]:
@@ -201,7 +195,8 @@ def _floats(values: NDArray[np.float32]) -> array[float]:
     return filled
 
 
-def _doubles(values: NDArray[np.float32] | NDArray[np.float64]) -> array[float]:
+def doubles(values: NDArray[np.float32] | NDArray[np.float64]) -> array[float]:
+    """Numbers of a double field of a message."""
     filled = array("d")
     filled.frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
     return filled

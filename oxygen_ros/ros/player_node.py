@@ -23,7 +23,7 @@ from oxygen_ros.msg import ActionChunk as ActionChunkMessage
 from oxygen_ros.msg import PlayerState
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.command_outlet import CommandOutlet
-from oxygen_ros.ros.conversions import from_chunk_message, to_player_state
+from oxygen_ros.ros.conversions import fill_player_state, from_chunk_message
 from oxygen_ros.ros.diagnostics import ERROR, OK, WARN, status
 from oxygen_ros.ros.managed_node import ManagedNode
 from oxygen_ros.ros.node_clock import NodeClock
@@ -34,6 +34,9 @@ from oxygen_ros.runtime.player import ChunkPlayer
 
 TELL_AFTER_NS = 250_000_000
 """The state is told again after so long, also when nothing changes: the brain counts on it."""
+LOOK_EVERY_NS = 200_000_000
+"""While actions go out, only a stop asks where the joints are, and it looks itself. Between, a look of half a
+millisecond is to tell whether positions are fresh."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class ActionPlayer(ManagedNode):
         self._lock = threading.RLock()
         self._is_stopped = False
         self._told: PlayerStatus | None = None
-        self._told_ns = 0
+        self._message = PlayerState()
+        self._told_ns = self._looked_ns = 0
         super().__init__(name, **kwargs)
 
     def set_up(self, config: OxygenConfig, prepared: Any) -> None:
@@ -142,12 +146,19 @@ class ActionPlayer(ManagedNode):
     def _on_tick(self) -> None:
         with self._lock:
             parts = self._must_have_parts()
-            parts.joints.poll()
+            self._look(parts)
             if (sent := parts.player.tick()) is not None:
                 parts.commands.send(sent)
             now = parts.player.status()
             if now != self._told or self.steady.now_ns() - self._told_ns >= TELL_AFTER_NS:
                 self._tell(now)
+
+    def _look(self, parts: Parts) -> None:
+        now_ns = self.steady.now_ns()
+        if parts.player.is_playing and now_ns - self._looked_ns < LOOK_EVERY_NS:
+            return
+        self._looked_ns = now_ns
+        parts.joints.poll()
 
     def _on_chunk(self, message: ActionChunkMessage) -> None:
         if not self.is_active:
@@ -195,7 +206,8 @@ class ActionPlayer(ManagedNode):
     def _tell(self, now: PlayerStatus) -> None:
         self._told, self._told_ns = now, self.steady.now_ns()
         parts = self._must_have_parts()
-        parts.state.publish(to_player_state(now, parts.commands.is_enabled, self.now_ns()))
+        fill_player_state(self._message, now, parts.commands.is_enabled, self.now_ns())
+        parts.state.publish(self._message)
 
     def _must_have_parts(self) -> Parts:
         assert self._parts is not None

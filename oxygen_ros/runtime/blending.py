@@ -25,11 +25,13 @@ class PlacedChunk:
         chunk: as it came.
         start: number of the action that row 0 is.
         columns: int [action_dim], place of each column in the command.
+        rows: float64 [horizon, num_joints], in command order; NaN for joints that the chunk has not.
     """
 
     chunk: ActionChunk
     start: int
     columns: NDArray[np.intp]
+    rows: NDArray[np.float64]
 
     @property
     def end(self) -> int:
@@ -41,8 +43,9 @@ class PlacedChunk:
         return self.start <= number < self.end
 
     def row(self, number: int) -> CommandArray:
-        """Action ``number``, float64 [action_dim]."""
-        return np.array(self.chunk.actions[number - self.start], dtype=np.float64)
+        """Action ``number``, float64 [num_joints]. Not to be written to."""
+        row: CommandArray = self.rows[number - self.start]
+        return row
 
 
 class Blend:
@@ -76,7 +79,7 @@ class Blend:
         return next((placed for placed in reversed(self._chunks) if placed.has(number)), None)
 
     def action(self, number: int) -> CommandArray | None:
-        """Action ``number``, float64 [action_dim]; None when no chunk has it."""
+        """Action ``number``, float64 [num_joints], NaN for joints it lacks; None when no chunk has it."""
         chunks = [placed for placed in self._chunks if placed.has(number)]
         if not chunks:
             return None
@@ -91,4 +94,7 @@ class Blend:
 def place(chunk: ActionChunk, start: int, command_names: Sequence[str]) -> PlacedChunk:
     """``chunk`` on the player's count; all its joints must be in ``command_names``."""
     index = {name: i for i, name in enumerate(command_names)}
-    return PlacedChunk(chunk, start, np.array([index[name] for name in chunk.joint_names], dtype=np.intp))
+    columns = np.array([index[name] for name in chunk.joint_names], dtype=np.intp)
+    rows = np.full((len(chunk.actions), len(command_names)), np.nan)
+    rows[:, columns] = chunk.actions
+    return PlacedChunk(chunk, start, columns, rows)

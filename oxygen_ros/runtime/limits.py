@@ -59,12 +59,16 @@ class JointLimits:
         """``target`` within all limits, and how many of its values had to be changed.
 
         Args:
-            target: float64 [num_joints]; NaN where there is no target: stays NaN.
+            target: float64 [num_joints]; NaN where there is no target: the joint stands still.
             previous: float64 [num_joints], the command before; NaN where there is none: no limit on the step.
+
+        Returns:
+            float64 [num_joints], NaN where both are; and a count.
         """
-        inside = np.clip(target, self.lower, self.upper)
-        is_known = ~np.isnan(previous)
-        low = np.where(is_known, previous - self.max_step, -np.inf)
-        high = np.where(is_known, previous + self.max_step, np.inf)
-        limited = np.clip(inside, low, high)  # the step last: a joint outside its range comes back in steps
+        if (is_gap := np.isnan(target)).any():
+            target = np.where(is_gap, np.where(self.is_position, previous, 0.0), target)
+        inside = np.minimum(np.maximum(target, self.lower), self.upper)
+        low, high = previous - self.max_step, previous + self.max_step  # NaN where nothing is known before
+        # The step last: a joint outside its range comes back in steps. fmax and fmin pass over a NaN.
+        limited = np.fmin(np.fmax(inside, low), high)
         return limited, int(np.count_nonzero(np.abs(limited - target) > ROUNDING))

@@ -124,8 +124,7 @@ class ChunkPlayer:
             return None
         if self._mode is Mode.STOPPED:
             return self._hold()
-        targets = self._due(self._actions_played)
-        if not np.isfinite(targets).any():
+        if (targets := self._due(self._actions_played)) is None:
             return self._starve()
         if self._mode is Mode.PLAYING:
             self._ticks_missed += missed
@@ -146,10 +145,9 @@ class ChunkPlayer:
         """
         rows = [self._pose.standstill(prefer_measured=False)]
         for number in range(self._actions_played, self._actions_played + num_rows - 1):
-            targets = self._due(number)
-            if not np.isfinite(targets).any():
+            if (targets := self._due(number)) is None:
                 break
-            rows.append(self._limited(targets, rows[-1])[0])
+            rows.append(self.settings.limits.cut(targets, rows[-1])[0])
         return np.array(rows, dtype=np.float64)
 
     def status(self) -> PlayerStatus:
@@ -163,6 +161,11 @@ class ChunkPlayer:
             steps_clamped=self._steps_clamped,
             reason=self._reason,
         )
+
+    @property
+    def is_playing(self) -> bool:
+        """True while an action goes out at each tick."""
+        return self._mode is Mode.PLAYING
 
     @property
     def is_brain_silent(self) -> bool:
@@ -198,23 +201,17 @@ class ChunkPlayer:
         since = len(self._played_at_ns) - bisect_left(self._played_at_ns, chunk.stamp_ns)
         return self._actions_played - since
 
-    def _due(self, number: int) -> CommandArray:
-        """Targets of all experts for action ``number``; NaN where no expert has one."""
-        targets = np.full(len(self.settings.joint_names), np.nan)
+    def _due(self, number: int) -> CommandArray | None:
+        """Targets for action ``number``, NaN where no expert has one; None when none has any."""
+        targets: CommandArray | None = None
         for blend in self._blends.values():
-            row, newest = blend.action(number), blend.newest(number)
-            if row is not None and newest is not None:
-                targets[newest.columns] = row
+            if (row := blend.action(number)) is not None:
+                targets = row if targets is None else np.where(np.isnan(row), targets, row)
         return targets
-
-    def _limited(self, targets: CommandArray, previous: CommandArray) -> tuple[CommandArray, int]:
-        """Targets within limits; joints without a target stand still."""
-        still = np.where(self.settings.limits.is_position, previous, 0.0)
-        return self.settings.limits.cut(np.where(np.isnan(targets), still, targets), previous)
 
     def _play(self, targets: CommandArray) -> Command:
         starts = self._mode is not Mode.PLAYING
-        values, num_cut = self._limited(targets, self._pose.before_step(starts))
+        values, num_cut = self.settings.limits.cut(targets, self._pose.before_step(starts))
         self._pose.commanded = values
         self._steps_clamped += num_cut
         placed = self._newest_placed(self._actions_played)

@@ -93,6 +93,20 @@ def test_b28_stop_holds_within_a_tick_also_while_text_is_written():
         b.until(lambda: len(commands) > before + 3, "commands after the reset")
 
 
+def test_b28_stop_holds_where_the_joints_have_just_come_to():
+    """While actions go out the player looks at positions a few times a second; a stop looks at once."""
+    here = (0.4, 0.5, 0.6)
+    with bench() as b:
+        b.brain()
+        b.player()
+        b.until(lambda: len(b.got("joint_command")) > 3, "commands")
+        b.feed = lambda: b.probe.send_joints(positions=here)
+        b.spin_s(0.05)
+        b.probe.send("stop", Empty())
+        b.until(lambda: b.got("state")[-1].mode == PlayerState.MODE_STOPPED, "stopped")
+        b.until(lambda: list(b.got("joint_command")[-1].data) == pytest.approx(here), "the hold there")
+
+
 def test_b28_flood_of_cancels_is_counted_and_acting_goes_on():
     with bench(text__max_calls_per_s=2.0, runner__fake__decode_step_ms=20.0) as b:
         brain = b.brain()

@@ -27,7 +27,7 @@ class SentenceSplitter:
     def add(self, text: str) -> list[str]:
         """Sentences that ``text`` closes. What may still go on is held back."""
         self._held += text
-        closed = []
+        closed: list[str] = []
         while True:
             end, self._num_judged = _first_end(self._held, self._num_judged)
             if end is None:

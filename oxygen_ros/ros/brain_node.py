@@ -238,7 +238,7 @@ class OxygenNode(ManagedNode):
         )
         if recorder is None:
             return QuestionDesk(*parts)
-        from oxygen_ros.ros.recorder import RecordedDesk
+        from oxygen_ros.ros.recorded_desk import RecordedDesk
 
         return RecordedDesk(recorder, brain.engine, *parts)
 

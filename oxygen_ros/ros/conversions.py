@@ -189,14 +189,10 @@ def fill_player_state(message: PlayerState, status: PlayerStatus, is_enabled: bo
     message.reason = status.reason
 
 
-def _floats(values: NDArray[np.float32]) -> array[float]:
-    filled = array("f")
-    filled.frombytes(np.ascontiguousarray(values, dtype=np.float32).tobytes())
-    return filled
-
-
 def doubles(values: NDArray[np.float32] | NDArray[np.float64]) -> array[float]:
     """Numbers of a double field of a message."""
-    filled = array("d")
-    filled.frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
-    return filled
+    return array("d", values.astype(np.float64, copy=False).tobytes())
+
+
+def _floats(values: NDArray[np.float32]) -> array[float]:
+    return array("f", values.astype(np.float32, copy=False).tobytes())

@@ -78,11 +78,9 @@ class Blend:
         """The chunk that came last among those that have action ``number``."""
         return next((placed for placed in reversed(self._chunks) if placed.has(number)), None)
 
-    def action(self, number: int) -> CommandArray | None:
-        """Action ``number``, float64 [num_joints], NaN for joints it lacks; None when no chunk has it."""
+    def action(self, number: int) -> CommandArray:
+        """Action ``number``, which some chunk must have: float64 [num_joints], NaN for joints it lacks."""
         chunks = [placed for placed in self._chunks if placed.has(number)]
-        if not chunks:
-            return None
         if len(chunks) == 1:
             return chunks[0].row(number)
         ages = np.array([number - placed.start for placed in chunks], dtype=np.float64)

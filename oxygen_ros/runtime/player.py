@@ -124,7 +124,7 @@ class ChunkPlayer:
             return None
         if self._mode is Mode.STOPPED:
             return self._hold()
-        if (targets := self._due(self._actions_played)) is None:
+        if (due := self._due(self._actions_played)) is None:
             return self._starve()
         if self._mode is Mode.PLAYING:
             self._ticks_missed += missed
@@ -136,7 +136,7 @@ class ChunkPlayer:
         if self._mode is not Mode.PLAYING and (unknown := self._pose.unmeasured(self.settings.state_names)):
             self._reason = f"waiting: joints {', '.join(unknown)}"
             return self._hold()
-        return self._play(targets)
+        return self._play(*due)
 
     def rows_ahead(self, num_rows: int) -> CommandArray:
         """The next actions within all limits, float64 [n, num_joints] with n <= ``num_rows``.
@@ -145,9 +145,9 @@ class ChunkPlayer:
         """
         rows = [self._pose.standstill(prefer_measured=False)]
         for number in range(self._actions_played, self._actions_played + num_rows - 1):
-            if (targets := self._due(number)) is None:
+            if (due := self._due(number)) is None:
                 break
-            rows.append(self.settings.limits.cut(targets, rows[-1])[0])
+            rows.append(self.settings.limits.cut(due[0], rows[-1])[0])
         return np.array(rows, dtype=np.float64)
 
     def status(self) -> PlayerStatus:
@@ -201,20 +201,23 @@ class ChunkPlayer:
         since = len(self._played_at_ns) - bisect_left(self._played_at_ns, chunk.stamp_ns)
         return self._actions_played - since
 
-    def _due(self, number: int) -> CommandArray | None:
-        """Targets for action ``number``, NaN where no expert has one; None when none has any."""
-        targets: CommandArray | None = None
+    def _due(self, number: int) -> tuple[CommandArray, PlacedChunk] | None:
+        """Targets for action ``number``, NaN where no expert has one, and their newest chunk; or None."""
+        targets, newest = None, None
         for blend in self._blends.values():
-            if (row := blend.action(number)) is not None:
-                targets = row if targets is None else np.where(np.isnan(row), targets, row)
-        return targets
+            if (placed := blend.newest(number)) is None:
+                continue
+            row = blend.action(number)
+            targets = row if targets is None else np.where(np.isnan(row), targets, row)
+            if newest is None or placed.chunk.chunk_id > newest.chunk.chunk_id:
+                newest = placed
+        return None if targets is None or newest is None else (targets, newest)
 
-    def _play(self, targets: CommandArray) -> Command:
+    def _play(self, targets: CommandArray, placed: PlacedChunk) -> Command:
         starts = self._mode is not Mode.PLAYING
         values, num_cut = self.settings.limits.cut(targets, self._pose.before_step(starts))
         self._pose.commanded = values
         self._steps_clamped += num_cut
-        placed = self._newest_placed(self._actions_played)
         index = self._actions_played - placed.start
         takes_over = starts or placed.chunk.chunk_id != self._current_id
         self._current_id, self._next_index = placed.chunk.chunk_id, index + 1
@@ -223,10 +226,6 @@ class ChunkPlayer:
         self._mode, self._reason = Mode.PLAYING, ""
         self._holds_left = self.settings.hold_repeats
         return Command(values, placed.chunk.chunk_id, index, takes_over)
-
-    def _newest_placed(self, number: int) -> PlacedChunk:
-        having = (blend.newest(number) for blend in self._blends.values())
-        return max((placed for placed in having if placed), key=lambda placed: placed.chunk.chunk_id)
 
     def _starve(self) -> Hold | None:
         """Nothing to play: hold, and count the tick if an action was due."""

@@ -133,7 +133,7 @@ def to_jpeg(image: ImageArray, stamp_ns: int, frame_id: str = "", quality: int =
 
 
 def to_delta_message(delta: TextDelta) -> TextDeltaMessage:
-    """A piece of text. Lone surrogates cannot be sent and are left out."""
+    """A piece of text, clean: a lone surrogate could not be sent."""
     reason = delta.finish_reason
     return TextDeltaMessage(
         header=Header(stamp=to_time(delta.stamp_ns)),

@@ -22,6 +22,7 @@ from oxygen_ros.tools.examination.checkpoint import examine_checkpoint, examine_
 from oxygen_ros.tools.examination.findings import Diagnosis, Section
 from oxygen_ros.tools.examination.host import examine_buffers
 from oxygen_ros.tools.examination.robot import examine_cameras, examine_joints, examine_prompt, middle_state
+from oxygen_ros.tools.examination.shared_memory import examine_shared_memory
 from oxygen_ros.tools.examination.texts import examine_texts
 from oxygen_ros.tools.examination.trial import examine_run
 from oxygen_ros.types import FloatArray
@@ -57,6 +58,8 @@ def examine(options: argparse.Namespace) -> Diagnosis:
         sizes |= seen.message_bytes
         state = seen.state
     sections.append(examine_buffers(sizes))
+    if options.live:
+        sections.append(examine_shared_memory())
     sections += _examine_model(config, state, is_run_wanted=options.run)
     return Diagnosis(sections)
 

@@ -20,7 +20,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from oxygen_ros.clock import SteadyClock
-from oxygen_ros.config import OxygenConfig, QosConfig, load_config
+from oxygen_ros.config import OxygenConfig, QosConfig, RobotConfig, load_config
 from oxygen_ros.msg import ActionChunk, PlayerState
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.conversions import to_chunk_message, to_joint_state
@@ -44,8 +44,11 @@ class Feeder(Node):
         robot = config.robot
         self._chunks = self.create_publisher(ActionChunk, "oxygen_node/action_chunk", qos.newest(2))
         self._joints = [
-            self.create_publisher(JointState, robot.joint_topics[name].topic, qos.sensor(QosConfig()))
-            for name in robot.joint_topic_names
+            (
+                self.create_publisher(JointState, robot.joint_topics[source].topic, qos.sensor(QosConfig())),
+                names,
+            )
+            for source, names in joints_by_topic(robot).items()
         ]
         self.create_subscription(PlayerState, "action_player/state", self._on_state, qos.newest(50))
         self.create_timer(config.cycle.execute_horizon / config.cycle.action_rate_hz, self._send_chunk)
@@ -53,9 +56,7 @@ class Feeder(Node):
 
     def _send_joints(self) -> None:
         now_ns = self.get_clock().now().nanoseconds
-        shares = np.array_split(np.array(self.config.robot.joint_names, dtype=object), len(self._joints))
-        for publisher, share in zip(self._joints, shares, strict=True):
-            names = [str(name) for name in share]
+        for publisher, names in self._joints:
             publisher.publish(to_joint_state(names, np.zeros(len(names)), now_ns))
 
     def _send_chunk(self) -> None:
@@ -86,6 +87,18 @@ class Feeder(Node):
         if message.mode == PlayerState.MODE_PLAYING and message.actions_played > self._played:
             self._played = message.actions_played
             self.stamps_ns.append(from_time(message.header.stamp))
+
+
+def joints_by_topic(robot: RobotConfig) -> dict[str, list[str]]:
+    """The names that each joint topic carries: those of its prefix, without it, or an equal share."""
+    sources = robot.joint_topic_names
+    shares = np.array_split(np.array(robot.joint_names, dtype=object), len(sources))
+    names = {source: [str(name) for name in share] for source, share in zip(sources, shares, strict=True)}
+    for source in sources:
+        if prefix := robot.joint_topics[source].name_prefix:
+            own = [name for name in robot.joint_names if name.startswith(prefix)]
+            names[source] = [name.removeprefix(prefix) for name in own]
+    return names
 
 
 def cpu_seconds(pid: int) -> float:

@@ -56,6 +56,7 @@ class Parts:
 
     brain: Brain
     mailbox: Mailbox
+    sensors: SensorInputs
     actions: ActionOutlet
     health: BrainHealth
     cycle: ControlCycle
@@ -111,15 +112,13 @@ class OxygenNode(ManagedNode):
             log(f"Camera {role}: {config.robot.cameras[role].topic} -> slot {config.robot.slot_of(role)}")
         recorder = self._make_recorder(config)
         mailbox = self._make_mailbox(config, recorder)
-        sent = (recorder.chunk,) if recorder else ()
-        actions = ActionOutlet(self, config, mailbox.positions, *sent)
+        actions = ActionOutlet(self, config, mailbox.positions, *((recorder.chunk,) if recorder else ()))
         texts: TextSink = TextOutlet(self, config)
         texts = recorder.texts(texts) if recorder else texts
         sensors = SensorInputs(self, config, mailbox)
         TextDesk(self, config, self._make_desk(config, brain, texts, recorder))
         self.create_service(Trigger, config.topics.reset, self._on_reset)
-        settle = (recorder.delays.settle,) if recorder else ()
-        guide = brain.guide(mailbox.num_played, *settle)
+        guide = brain.guide(mailbox.num_played, *((recorder.delays.settle,) if recorder else ()))
         cycle = brain.cycle(
             source=mailbox,
             actions=actions,
@@ -133,6 +132,7 @@ class OxygenNode(ManagedNode):
         self._parts = Parts(
             brain=brain,
             mailbox=mailbox,
+            sensors=sensors,
             actions=actions,
             health=BrainHealth(name, brain, mailbox, sensors.watch, self.steady, guide),
             cycle=cycle,
@@ -169,6 +169,7 @@ class OxygenNode(ManagedNode):
     def tear_down(self) -> None:
         """Let go of the model."""
         if self._parts is not None:
+            self._parts.sensors.end()
             self._last_observation_id = self._parts.mailbox.last_id
             if self._parts.recorder is not None:
                 self._parts.recorder.close()

@@ -29,7 +29,7 @@ from oxygen_ros.ros import qos
 from oxygen_ros.ros.conversions import to_jpeg
 from oxygen_ros.ros.demo_recorder import RunRecorder
 from oxygen_ros.ros.demo_view import EXACT, FALSE, INEXACT, UNJUDGED, DemoView, ShownText
-from oxygen_ros.ros.polled_joints import NeverGroup
+from oxygen_ros.ros.never_group import NeverGroup
 from oxygen_ros.runtime.stamps import from_time
 from oxygen_ros.sim.grammar import questions
 from oxygen_ros.sim.judge import Judge, knows

@@ -8,30 +8,14 @@ reports a publisher whose quality of service does not fit. One caller at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from sensor_msgs.msg import JointState
 
 from oxygen_ros.config import RobotConfig
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.managed_node import ManagedNode
-
-
-class NeverGroup(CallbackGroup):
-    """Keeps its subscriptions out of every executor."""
-
-    def can_execute(self, entity: Any) -> bool:
-        """Never."""
-        return False
-
-    def beginning_execution(self, entity: Any) -> bool:
-        """Never."""
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        """Nothing has begun."""
+from oxygen_ros.ros.never_group import NeverGroup
 
 
 class PolledJoints:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.qos import QoSPolicyKind
+from rclpy.qos import QoSPolicyKind, QoSProfile
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import String
 
@@ -16,6 +15,7 @@ from oxygen_ros.config import OxygenConfig
 from oxygen_ros.msg import PlayerState
 from oxygen_ros.ros import qos
 from oxygen_ros.ros.managed_node import ManagedNode
+from oxygen_ros.ros.sensor_thread import SensorThread
 from oxygen_ros.runtime.mailbox import Mailbox
 from oxygen_ros.runtime.stamps import from_time
 
@@ -29,82 +29,56 @@ class QosWatch:
         self._node = node
         self.problems: dict[str, str] = {}
 
-    def callbacks(self, topic: str) -> SubscriptionEventCallbacks:
-        """Event callbacks of one subscription."""
-        return SubscriptionEventCallbacks(incompatible_qos=partial(self._on_incompatible, topic))
-
     def heard(self, topic: str) -> None:
         """A message has come from ``topic``."""
         self.problems.pop(topic, None)
 
-    def _on_incompatible(self, topic: str, event: Any) -> None:
+    def misfit(self, topic: str, event: Any) -> None:
+        """A publisher of ``topic`` does not fit."""
         policy = QoSPolicyKind(event.last_policy_kind).name.lower()
         text = f"{topic}: a publisher offers another {policy} than is asked for; nothing it sends is received"
         if topic not in self.problems:
             self._node.get_logger().error(f"{text}. Try: the topic's qos.{policy} parameter")
         self.problems[topic] = text
-        self._node.publish_diagnostics()
-
-
-class JointTopics:
-    """All JointState topics of a robot."""
-
-    def __init__(
-        self,
-        node: ManagedNode,
-        config: OxygenConfig,
-        watch: QosWatch,
-        store: Callable[[str, JointState], None],
-    ) -> None:
-        """Subscribe; ``store`` gets the name of the source and the message."""
-        self._watch = watch
-        self._store = store
-        group = MutuallyExclusiveCallbackGroup()
-        for name in config.robot.joint_topic_names:
-            source = config.robot.joint_topics[name]
-            node.create_subscription(
-                JointState,
-                source.topic,
-                partial(self._on_joints, name, source.topic),
-                qos.sensor(source.qos),
-                callback_group=group,
-                event_callbacks=watch.callbacks(source.topic),
-            )
-
-    def _on_joints(self, name: str, topic: str, message: JointState) -> None:
-        self._watch.heard(topic)
-        self._store(name, message)
+        self._node.in_executor(self._node.publish_diagnostics)
 
 
 class SensorInputs:
-    """Everything that the mailbox gets. Sensors have callback groups of their own."""
+    """Everything that the mailbox gets. What comes often is served by a thread of its own."""
 
     def __init__(self, node: ManagedNode, config: OxygenConfig, mailbox: Mailbox) -> None:
         """Subscribe."""
         self.watch = QosWatch(node)
         self._mailbox = mailbox
-        topics = config.topics
-        group = MutuallyExclusiveCallbackGroup()
-        JointTopics(node, config, self.watch, self._on_joints)
-        for role in config.robot.camera_roles:
-            camera = config.robot.cameras[role]
-            node.create_subscription(
-                PICTURE_TYPES[camera.type],
-                camera.topic,
-                partial(self._on_picture, role, camera.topic),
-                qos.sensor(camera.qos),
-                callback_group=group,
-                event_callbacks=self.watch.callbacks(camera.topic),
-            )
+        self._thread = SensorThread(node)
+        topics, robot = config.topics, config.robot
+        for name in robot.joint_topic_names:
+            joints = robot.joint_topics[name]
+            self._hear(JointState, joints.topic, partial(self._on_joints, name), qos.sensor(joints.qos))
+        for role in robot.camera_roles:
+            camera = robot.cameras[role]
+            message_type, stored = PICTURE_TYPES[camera.type], partial(self._on_picture, role)
+            self._hear(message_type, camera.topic, stored, qos.sensor(camera.qos))
+        self._hear(PlayerState, topics.player_feedback, self._on_player, qos.newest())
+        self._thread.start()
         # Two, since a latched subscription hears latched publishers only. Hearing one twice does no harm.
         quiet = SubscriptionEventCallbacks(incompatible_qos=lambda _: None)
         hear = self._on_instruction
         node.create_subscription(String, topics.instruction, hear, qos.latched(), event_callbacks=quiet)
         node.create_subscription(String, topics.instruction, hear, qos.newest())
-        node.create_subscription(PlayerState, topics.player_feedback, self._on_player, qos.newest())
 
-    def _on_picture(self, role: str, topic: str, message: Image | CompressedImage) -> None:
-        self.watch.heard(topic)
+    def end(self) -> None:
+        """Hear no more; before the subscriptions are destroyed."""
+        self._thread.end()
+
+    def _hear(self, message_type: Any, topic: str, store: Callable[[Any], None], profile: QoSProfile) -> None:
+        def on_message(message: Any) -> None:
+            self.watch.heard(topic)
+            store(message)
+
+        self._thread.hear(message_type, topic, on_message, profile, partial(self.watch.misfit, topic))
+
+    def _on_picture(self, role: str, message: Image | CompressedImage) -> None:
         self._mailbox.put_picture(role, from_time(message.header.stamp), message)
 
     def _on_joints(self, source: str, message: JointState) -> None:

@@ -1,7 +1,7 @@
 """The newest camera and joint samples, and how they become an observation.
 
-Knows no ROS message: a reader of pictures is handed in. The I/O thread puts, the control thread takes.
-A picture is read when it is taken, and only then; joints are merged by name.
+Knows no ROS message: a reader of pictures is handed in. Threads of inputs put and reset, the control thread
+takes. A picture is read when it is taken, and only then; joints are merged by name.
 """
 
 from __future__ import annotations
@@ -90,38 +90,40 @@ class Mailbox:
         self._troubled: set[tuple[str, str]] = set()
         self._throttle = Throttle(clock)
         self._has_been_ready = False
+        self._putting = threading.Lock()
         self._lock = threading.Lock()
         self._num_resets = 0
         self.last_id = last_id
 
-    # I/O thread -------------------------------------------------------------------------------------
-
+    # threads of inputs ------------------------------------------------------------------------------------
     def put_picture(self, role: str, stamp_ns: int, payload: Any) -> None:
         """Keep ``payload`` as the newest picture of ``role``, unless it must be refused."""
         rule = self.rules.cameras[role]
-        self._watches[rule.name].note(self._clock.now_ns())
-        try:
-            self._reader.check(role, payload)
-        except ContractError as error:
-            self._refuse(rule, DECODE_ERRORS, str(error))
-            return
-        if (sample := self._accept(rule, self._watches[rule.name], stamp_ns, payload)) is not None:
-            self._pictures[role] = sample
+        with self._putting:
+            self._watches[rule.name].note(self._clock.now_ns())
+            try:
+                self._reader.check(role, payload)
+            except ContractError as error:
+                self._refuse(rule, DECODE_ERRORS, str(error))
+                return
+            if (sample := self._accept(rule, self._watches[rule.name], stamp_ns, payload)) is not None:
+                self._pictures[role] = sample
 
     def put_joints(
         self, source: str, stamp_ns: int, names: Sequence[str], positions: Sequence[float]
     ) -> None:
         """Merge the joints of one message from ``source``, unless it must be refused."""
         rule = self.rules.joint_sources[source]
-        self._watches[rule.name].note(self._clock.now_ns())
         if prefix := self.rules.name_prefixes[source]:
             names = [prefix + name for name in names]
-        if (bad := self._joints.check(source, names, positions)) is not None:
-            self._refuse(rule, *bad)
-            return
-        watch = self._watches[rule.name].of(frozenset(names).intersection(self.rules.joint_names))
-        if (sample := self._accept(rule, watch, stamp_ns, None)) is not None:
-            self._joints.put(source, names, positions, sample)
+        with self._putting:
+            self._watches[rule.name].note(self._clock.now_ns())
+            if (bad := self._joints.check(source, names, positions)) is not None:
+                self._refuse(rule, *bad)
+                return
+            watch = self._watches[rule.name].of(frozenset(names).intersection(self.rules.joint_names))
+            if (sample := self._accept(rule, watch, stamp_ns, None)) is not None:
+                self._joints.put(source, names, positions, sample)
 
     def put_instruction(self, instruction: str) -> None:
         """What the robot is to do from the next observation on; empty: nothing."""
@@ -133,11 +135,12 @@ class Mailbox:
 
     def reset(self) -> int:
         """Forget samples and stamps: time has jumped, or a new start. Gives the last observation's id."""
-        self._pictures = {}
-        self._joints.reset()
-        self._problems.clear()
-        for watch in self._watches.values():
-            watch.reset()
+        with self._putting:
+            self._pictures = {}
+            self._joints.reset()
+            self._problems.clear()
+            for watch in self._watches.values():
+                watch.reset()
         with self._lock:
             self._num_resets += 1  # last: who sees it sees nothing of what was to be forgotten
             return self.last_id
@@ -164,8 +167,7 @@ class Mailbox:
             self._remarks.add(text)
             self._say(text)
 
-    # control thread ---------------------------------------------------------------------------------
-
+    # control thread ---------------------------------------------------------------------------------------
     def take(self) -> Observation | NotReady:
         """Newest observation with a new id, or every reason why there is none. Reads the pictures it uses."""
         now, num_resets = Instant(self._clock.now_ns(), self._ros_now_ns()), self._num_resets

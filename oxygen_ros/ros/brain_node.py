@@ -128,7 +128,7 @@ class OxygenNode(ManagedNode):
             numbering=self._numbering,
             guide=guide,
         )
-        name = self.get_fully_qualified_name().strip("/")
+        name, report_topic = self.get_fully_qualified_name().strip("/"), config.topics.cycle_report
         self._parts = Parts(
             brain=brain,
             mailbox=mailbox,
@@ -136,11 +136,10 @@ class OxygenNode(ManagedNode):
             actions=actions,
             health=BrainHealth(name, brain, mailbox, sensors.watch, self.steady, guide),
             cycle=cycle,
-            report=self.create_lifecycle_publisher(
-                CycleReportMessage, config.topics.cycle_report, qos.stream(50)
-            ),
+            report=self.create_lifecycle_publisher(CycleReportMessage, report_topic, qos.stream(50)),
             recorder=recorder,
         )
+        sensors.start()
 
     def start(self) -> None:
         """Open the gate and begin to run cycles."""

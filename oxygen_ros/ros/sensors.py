@@ -47,7 +47,7 @@ class SensorInputs:
     """Everything that the mailbox gets. What comes often is served by a thread of its own."""
 
     def __init__(self, node: ManagedNode, config: OxygenConfig, mailbox: Mailbox) -> None:
-        """Subscribe."""
+        """Subscribe; nothing that comes often is stored before ``start``."""
         self.watch = QosWatch(node)
         self._mailbox = mailbox
         self._thread = SensorThread(node)
@@ -60,15 +60,18 @@ class SensorInputs:
             message_type, stored = PICTURE_TYPES[camera.type], partial(self._on_picture, role)
             self._hear(message_type, camera.topic, stored, qos.sensor(camera.qos))
         self._hear(PlayerState, topics.player_feedback, self._on_player, qos.newest())
-        self._thread.start()
         # Two, since a latched subscription hears latched publishers only. Hearing one twice does no harm.
         quiet = SubscriptionEventCallbacks(incompatible_qos=lambda _: None)
         hear = self._on_instruction
         node.create_subscription(String, topics.instruction, hear, qos.latched(), event_callbacks=quiet)
         node.create_subscription(String, topics.instruction, hear, qos.newest())
 
+    def start(self) -> None:
+        """Begin to hear what comes often."""
+        self._thread.start()
+
     def end(self) -> None:
-        """Hear no more; before the subscriptions are destroyed."""
+        """Hear no more, once started; before the subscriptions are destroyed."""
         self._thread.end()
 
     def _hear(self, message_type: Any, topic: str, store: Callable[[Any], None], profile: QoSProfile) -> None:

@@ -29,7 +29,7 @@ class JointReading:
 
 
 class JointMerge:
-    """Newest position of each wanted joint. Written by the I/O thread, read by the control thread.
+    """Newest position of each wanted joint. Written by one thread at a time, read by the control thread.
 
     Invariant: the table is replaced as a whole, so a reader sees no half-written message. Names are read
     anew from every message: their order may change at any time.

@@ -1,7 +1,7 @@
 """One input stream: order of its stamps, freshness of its newest sample, arrival rate.
 
 Knows stamps and arrival times, not what the messages hold. Two clocks, never mixed: arrival is steady time,
-stamps are ROS time. Written by the I/O thread; ``Sample`` values are safe to hand to another thread.
+stamps are ROS time. Written by one thread at a time; ``Sample`` values are safe to hand to another thread.
 """
 
 from __future__ import annotations

@@ -87,6 +87,8 @@ def _spin(executor: Executor, node: ProcessNode, end: threading.Event) -> None:
         except ShutdownException:
             return
         except Exception as error:
+            if end.is_set():  # an executor that is shut down under its thread
+                return
             node.refusals.add("callback_error", "executor", f"{type(error).__name__}: {error}")
 
 

@@ -22,6 +22,8 @@ from oxygen_ros.tools.launch_arguments import ARGUMENTS, parameters_from
 
 LIMIT_S = 60.0
 END_LIMIT_S = 10
+ANSWER_S = 3.0
+"""An answer that a node sends before it has discovered its client's reader is lost: it is asked again."""
 NAMESPACE = "left"
 PROGRAMS = ("oxygen_node", "action_player")
 USER_FILE = {"runner": {"kind": "fake"}, "instruction": "put the cube in the bowl"}
@@ -55,15 +57,17 @@ def watch(limit_s: float) -> list[str]:
     node.create_subscription(CycleReport, f"/{NAMESPACE}/oxygen_node/cycle_report", reports.append, 10)
     node.create_subscription(DiagnosticArray, "/diagnostics", on_health, 10)
     clients = {name: node.create_client(GetState, f"/{NAMESPACE}/{name}/get_state") for name in PROGRAMS}
-    asked = {}
+    asked: dict[str, tuple[rclpy.Future, float]] = {}
     give_up = time.monotonic() + limit_s
     while time.monotonic() < give_up:
         rclpy.spin_once(node, timeout_sec=0.1)
         for name, client in clients.items():
-            if name in asked and asked[name].done():
-                states[name] = asked.pop(name).result().current_state.label
-            if name not in asked and client.service_is_ready():
-                asked[name] = client.call_async(GetState.Request())
+            answer, asked_s = asked.get(name, (None, -ANSWER_S))
+            if answer is not None and answer.done():
+                states[name] = answer.result().current_state.label
+                del asked[name]
+            elif time.monotonic() - asked_s > ANSWER_S and client.service_is_ready():
+                asked[name] = (client.call_async(GetState.Request()), time.monotonic())
         if reports and len(healthy) == 2 and all(states.get(name) == "active" for name in PROGRAMS):
             break
     faults = [f"{name} is {states.get(name, 'silent')}" for name in PROGRAMS if states.get(name) != "active"]

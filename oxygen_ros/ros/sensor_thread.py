@@ -1,7 +1,7 @@
 """Serves topics that send often, on a thread with a wait set of their own.
 
-An executor makes a wait set of all entities of its node for every message: some sixty here, a millisecond or
-two of Python. Joints at 500 Hz take all of a CPU that way. A wait set of a few subscriptions costs a tenth.
+An executor makes a wait set of all entities of its node for every message: a millisecond or two of Python.
+Joints at 500 Hz take all of a CPU that way. Figures: docs/decisions/0005-sensor-thread.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Both nodes are processes of their own, as on a robot, and so is the robot. How steadily anything can tick here
 is told by a metronome that runs beside them and does nothing else. Even where it keeps time, a shared machine
-halts a process now and then: the limits are far above what a free machine shows (99 % within 2 ms; see
-``benchmarks/control_tick.py``) and far below what a tick that waits for the model, or for pictures, would.
+halts a process now and then. The limits leave room for that, and none for ticks that wait for the model or
+for pictures. Figures: docs/decisions/0005-sensor-thread.md.
 """
 
 from __future__ import annotations
